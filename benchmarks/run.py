@@ -1,0 +1,322 @@
+#!/usr/bin/env python3
+"""Measure Synod and its rivals side by side and write BENCHMARKS.md.
+
+Every round runs Synod and each rival once, in a shuffled order, each in a process of its own that warms up before it
+measures. Ratios are taken within a round, so that a slow moment of the machine weighs on all alike.
+"""
+import argparse
+import datetime
+import json
+import os
+import platform
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+from statistics import median
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+PROCESS_LIMIT = 900  # seconds
+
+SYNOD, TWO_CLIENTS = "Synod", "Synod, two clients on two threads"
+
+
+class Rival:
+    def __init__(self, name, script, mode, bar=None):
+        self.name, self.script, self.mode, self.bar = name, script, mode, bar
+
+
+# A bar is the least acceptable ratio rival / Synod in seconds, that is, how many times faster Synod must be.
+TRAINING = [
+    Rival("JAX, epoch in one scan", "jax", "scan", 2.2),
+    Rival("JAX, jitted step", "jax", "step"),
+    Rival("TensorFlow, epoch in one graph", "tensorflow", "epoch-graph"),
+    Rival("Keras fit", "tensorflow", "keras-fit", 12),
+    Rival("PyTorch eager", "torch", "eager", 14),
+    Rival("PyTorch foreach", "torch", "foreach"),
+    Rival("PyTorch compile", "torch", "compile", 8),
+    Rival("MindSpore graph", "mindspore", "graph", 12),
+    Rival("burn", "rust", "burn", 5),
+    Rival("candle", "rust", "candle", 5),
+]
+
+
+def inference(onnxruntime_bar):
+    return [
+        Rival("ONNX Runtime", "onnxruntime", "cpu", onnxruntime_bar),
+        Rival("burn", "rust", "burn"),
+        Rival("candle", "rust", "candle"),
+        Rival("JAX", "jax", "scan"),
+        Rival("PyTorch eager", "torch", "eager"),
+        Rival("PyTorch compile", "torch", "compile"),
+        Rival("TensorFlow function", "tensorflow", "epoch-graph"),
+        Rival("MindSpore graph", "mindspore", "graph"),
+    ]
+
+
+PRODUCTS = [
+    Rival("OpenBLAS (NumPy)", "numpy", "openblas", 0.95),
+    Rival("MKL (PyTorch)", "torch", "eager"),
+    Rival("faer", "rust", "faer"),
+    Rival("gemm", "rust", "gemm"),
+]
+# name: (title, arguments, field of the JSON line shown beside the seconds, its unit, rivals)
+WORKLOADS = {
+    "autoencoder": ("Autoencoder, one epoch of training (10,120 rows, batch 10, RMSprop), one thread",
+                    ["autoencoder"], "samples_per_second", "samples/s", TRAINING),
+    "inference-1": ("Autoencoder inference, batch 1, one thread",
+                    ["autoencoder-inference", "--batch", "1"], "samples_per_second", "samples/s", inference(4)),
+    "inference-1024": ("Autoencoder inference, batch 1024, one thread",
+                       ["autoencoder-inference", "--batch", "1024"], "samples_per_second", "samples/s", inference(1.1)),
+    "gemm-1024": ("Matrix product 1024³, f32, one thread", ["gemm", "1024", "1024", "1024"], "gflops", "GFLOP/s", PRODUCTS),
+    "gemm-2048": ("Matrix product 2048³, f32, one thread", ["gemm", "2048", "2048", "2048"], "gflops", "GFLOP/s", PRODUCTS),
+}
+TWO_CLIENTS_BAR = 1.9  # times the work of one client per second
+LIMITS = [("first_step_ms", "Start to first training step", 50), ("compile_ms", "Compilation of the training graph", 20)]
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def last_line(text):
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return (lines[-1] if lines else "no output").replace(str(ROOT), ".").replace("|", "/")[:200]
+
+
+def run(command, cwd=ROOT, limit=None):
+    """(standard output, None) or (None, the error in one line)."""
+    try:
+        done = subprocess.run([str(word) for word in command], cwd=cwd, capture_output=True, text=True, timeout=limit)
+    except subprocess.TimeoutExpired:
+        return None, f"took longer than {limit} s"
+    except OSError as error:
+        return None, last_line(str(error))
+    if done.returncode:
+        error = [line for line in done.stderr.splitlines() if line.startswith("error")][:1]
+        return None, last_line(error[0] if error else done.stderr or f"exit status {done.returncode}")
+    return done.stdout, None
+
+
+def built(target, binary):
+    return Path(os.environ.get("CARGO_TARGET_DIR") or target) / "release" / binary
+
+
+def prepare(scripts):
+    """Build Synod, install the rivals: {script: (command, error)}, with Synod's under SYNOD."""
+    say("building Synod")
+    _, error = run(["cargo", "build", "--release", "-p", "synod-benchmarks"])
+    commands = {SYNOD: ([built(ROOT / "target", "synod-benchmarks")], error)}
+    for script in scripts:
+        say(f"installing {script}")
+        if script == "rust":
+            package = HERE / "peers" / "rust"
+            _, error = run(["cargo", "build", "--release", "--locked"], cwd=package)
+            commands[script] = [built(package / "target", "peer-rust")], error
+        else:
+            _, error = run([HERE / "peers" / "install.sh", script])
+            commands[script] = [HERE / f".venv-{script}" / "bin" / "python", HERE / "peers" / f"peer_{script}.py"], error
+        if error:
+            say(f"  {script}: {error}")
+    return commands
+
+
+def measure(prepared, arguments):
+    """One process: its JSON line as a dictionary, with `error` set if there is none."""
+    command, error = prepared
+    if error:
+        return {"error": error}
+    output, error = run(command + arguments, limit=PROCESS_LIMIT)
+    if error:
+        return {"error": error}
+    try:
+        line = json.loads(output.strip().splitlines()[-1])
+        return line if line["median"] > 0 else {"error": "median is not positive"}
+    except (ValueError, LookupError, TypeError):
+        return {"error": "no JSON line: " + last_line(output)}
+
+
+def rounds_of(name, commands, options, log):
+    """[{contender: line}], one per round."""
+    _, arguments, _, _, rivals = WORKLOADS[name]
+    arguments = [*arguments, "--reps", str(options.reps)]
+    contenders = {SYNOD: (SYNOD, [*arguments, "--threads", "1", "--json"])}
+    if name == "autoencoder":
+        contenders[TWO_CLIENTS] = (SYNOD, [*arguments, "--threads", "2", "--json"])
+    for rival in rivals:
+        contenders[rival.name] = (rival.script, [*arguments, "--threads", "1", "--mode", rival.mode])
+    shuffle, rounds = random.Random(f"{options.seed} {name}"), []
+    for number in range(options.rounds):
+        order, lines = list(contenders), {}
+        shuffle.shuffle(order)
+        for contender in order:
+            script, words = contenders[contender]
+            load = os.getloadavg()[0]
+            line = lines[contender] = measure(commands[script], words)
+            say(f"{name}  round {number + 1}/{options.rounds}  {contender}: "
+                + (line.get("error") or f"{line['median']:.4g} s"))
+            log.write(json.dumps({"round": number + 1, "contender": contender, "load": load, **line}) + "\n")
+            log.flush()
+        rounds.append(lines)
+    return rounds
+
+
+def valid(rounds, contender, field="median"):
+    return [lines[contender][field] for lines in rounds if lines[contender].get(field) is not None]
+
+
+def ratios(rounds, above, below):
+    """Per round, where both ran: seconds of `above` / seconds of `below`."""
+    return [lines[above]["median"] / lines[below]["median"] for lines in rounds
+            if "median" in lines[above] and "median" in lines[below]]
+
+
+def first_error(rounds, contender):
+    return next((lines[contender]["error"] for lines in rounds if "error" in lines[contender]), None)
+
+
+def seconds(value):
+    for unit, scale in (("s", 1), ("ms", 1e3), ("µs", 1e6)):
+        if value * scale >= 0.1 or unit == "µs":
+            return f"{value * scale:.3g} {unit}"
+
+
+def spread(values, show):
+    return f"{show(median(values))} ({show(min(values))}–{show(max(values))})"
+
+
+def verdict(reached):
+    return "reached" if reached else "**missed**"
+
+
+def table(name, rounds):
+    """The lines of one workload's table, and its failures."""
+    title, _, field, unit, rivals = WORKLOADS[name]
+    lines = [f"## {title}", "", f"| | time | {unit} | times Synod's time | bar | |", "|---|---|---|---|---|---|"]
+    failures = []
+    for rival in [Rival(SYNOD, SYNOD, None), *rivals]:
+        bar = f"≥ {rival.bar}" if rival.bar else ""
+        times, error = valid(rounds, rival.name), first_error(rounds, rival.name)
+        if error:
+            failures.append(f"- {name}, {rival.name}, in {len(rounds) - len(times)} of {len(rounds)} rounds: `{error}`")
+        if not times:
+            lines.append(f"| {rival.name} | failed | | | {bar} | {'**not measured**' if bar else ''} |")
+            continue
+        rates = valid(rounds, rival.name, field)
+        against = [] if rival.name == SYNOD else ratios(rounds, rival.name, SYNOD)
+        judged = (verdict(median(against) >= rival.bar) if against else "**not measured**") if rival.bar else ""
+        lines.append(f"| {rival.name} | {spread(times, seconds)} | {f'{median(rates):,.0f}' if rates else ''} | "
+                     f"{spread(against, '{:.2f}'.format) if against else ''} | {bar} | {judged} |")
+    return [*lines, ""], failures
+
+
+def training_limits(rounds):
+    """Synod's own bars: scaling to two clients, and the time before the first step."""
+    lines = ["## Synod alone", "", "| | measured | bar | |", "|---|---|---|---|"]
+    failures = []
+    if error := first_error(rounds, TWO_CLIENTS):
+        failures.append(f"- autoencoder, {TWO_CLIENTS}: `{error}`")
+    scaling = [2 * ratio for ratio in ratios(rounds, SYNOD, TWO_CLIENTS)]
+    rows = [("Two independent clients on two threads, work per second against one", scaling, "{:.2f} ×",
+             f"≥ {TWO_CLIENTS_BAR} ×", lambda value: value >= TWO_CLIENTS_BAR)]
+    for field, title, bar in LIMITS:
+        rows.append((title, valid(rounds, SYNOD, field), "{:.1f} ms", f"≤ {bar} ms", lambda value, bar=bar: value <= bar))
+    for title, values, form, bar, reached in rows:
+        if values:
+            lines.append(f"| {title} | {spread(values, form.format)} | {bar} | {verdict(reached(median(values)))} |")
+        else:
+            lines.append(f"| {title} | | {bar} | **not measured** |")
+    return [*lines, ""], failures
+
+
+def machine(results):
+    info = Path("/proc/cpuinfo").read_text()
+    fields = dict(map(str.strip, line.split(":", 1)) for line in info.split("\n\n")[0].splitlines() if ":" in line)
+    flags = fields.get("flags", "").split()
+    simd = next((simd for simd in ("avx512f", "avx2", "avx", "sse2") if simd in flags), platform.machine())
+    used = {line["simd"] for rounds in results.values() for lines in rounds for line in lines.values() if line.get("simd")}
+    return (f"{fields.get('model name', platform.processor())} (family {fields.get('cpu family', '?')}, model "
+            f"{fields.get('model', '?')}), {len(os.sched_getaffinity(0))} cores, best SIMD {simd}, "
+            f"used by Synod: {', '.join(sorted(map(str, used))) or 'unknown'}")
+
+
+def versions(results):
+    found = {f"{line['peer']} {line['version']}" for rounds in results.values() for lines in rounds
+             for line in lines.values() if line.get("version") and line.get("peer")}
+    commit, _ = run(["git", "rev-parse", "--short", "HEAD"])
+    rustc, _ = run(["rustc", "--version"])
+    return ", ".join([f"Synod at {(commit or 'unknown commit').strip()}", (rustc or "rustc unknown").strip(),
+                      f"Python {platform.python_version()}", *sorted(found)])
+
+
+def report(results, options, loads):
+    part = []
+    if options.only:
+        part.append(f"only {options.only}")
+    if options.quick:
+        part.append("a quick run, too short to judge by")
+    tables, failures = [], []
+    for name, rounds in results.items():
+        lines, failed = table(name, rounds)
+        tables, failures = tables + lines, failures + failed
+        if name == "autoencoder":
+            lines, failed = training_limits(rounds)
+            tables, failures = tables + lines, failures + failed
+    missed = sum("**missed**" in line for line in tables)
+    unmeasured = sum("**not measured**" in line for line in tables)
+    reached = sum(line.endswith("| reached |") for line in tables)
+    return "\n".join([
+        "# Benchmarks", "",
+        "Written by `benchmarks/run.py`; do not edit." + (f" **Partial: {'; '.join(part)}.**" if part else ""), "",
+        f"- Machine: {machine(results)}",
+        f"- Date: {datetime.date.today().isoformat()}",
+        f"- Load average while measuring: {min(loads):.2f} to {max(loads):.2f}",
+        f"- Versions: {versions(results)}",
+        f"- Method: {options.rounds} rounds; in each, Synod and every rival run once in shuffled order, each in its own "
+        f"pinned process, warmed up, {options.reps} repetitions, of which the median counts. Shown: median over the rounds "
+        "(smallest–largest). The ratio is taken within each round: above 1, Synod is faster.",
+        "- PyTorch's CUDA wheel runs on the CPU, with empty stand-ins for the CUDA libraries it links against.",
+        f"- Bars: {reached} reached, {missed} missed, {unmeasured} not measured.", "",
+        *tables,
+        *(["## Failures", "", *failures, ""] if failures else []),
+    ])
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="two rounds of one repetition: checks that all runs")
+    parser.add_argument("--only", choices=WORKLOADS, metavar="WORKLOAD", help=", ".join(WORKLOADS))
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--seed", type=int, default=0, help="of the order within the rounds")
+    parser.add_argument("--output", type=Path, default=ROOT / "BENCHMARKS.md")
+    options = parser.parse_args()
+    options.rounds = options.rounds or (2 if options.quick else 5)
+    options.reps = 1 if options.quick else 3
+    if options.rounds < 1:
+        parser.error("--rounds must be at least 1")
+    return options
+
+
+def main():
+    options = parse()
+    if target := os.environ.get("CARGO_TARGET_DIR"):
+        os.environ["CARGO_TARGET_DIR"] = os.path.abspath(target)  # cargo runs in other directories than ours
+    names = [options.only] if options.only else list(WORKLOADS)
+    commands = prepare(dict.fromkeys(rival.script for name in names for rival in WORKLOADS[name][4]))
+    results, loads = {}, [os.getloadavg()[0]]
+    directory = HERE / "results"
+    directory.mkdir(exist_ok=True)
+    for name in names:
+        with open(directory / f"{name}-{time.strftime('%Y%m%dT%H%M%S')}.jsonl", "w") as log:
+            results[name] = rounds_of(name, commands, options, log)
+        loads.append(os.getloadavg()[0])
+    options.output.write_text(report(results, options, loads))
+    say(f"wrote {options.output}")
+    if not all(valid(rounds, SYNOD) for rounds in results.values()):
+        sys.exit("Synod did not run in every workload")
+
+
+if __name__ == "__main__":
+    main()

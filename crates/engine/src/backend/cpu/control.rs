@@ -1,0 +1,148 @@
+//! Branches, loops and their tapes. Inner graphs are programs of their own that run in this task's working memory.
+
+use synod_kernels::Span;
+
+use super::super::{Frame, InPlace, Memory, Task};
+use super::{Context, Cpu};
+use crate::error::Result;
+use crate::graph::Graph;
+use crate::ops::{If, While};
+use crate::program::{Options, Program, compile_with};
+use crate::types::Type;
+
+fn inner(cpu: &Cpu, graph: &Graph) -> Result<Program> {
+    // Inner graphs went through the passes with the graph around them.
+    compile_with(graph, &Options { optimise: false, inner: true, ..Options::default() }, &[cpu])
+}
+
+fn copy(memory: &mut Memory, from: Span, to: Span) {
+    memory.floats.copy_within(from.start..from.start + from.len, to.start);
+}
+
+fn at(base: usize, span: Span) -> Span {
+    Span { start: span.start + base, len: span.len }
+}
+
+pub(super) fn branch(c: &Context<'_>, cpu: &Cpu, op: &If) -> Result<Task> {
+    let (then, otherwise) = (inner(cpu, &op.then)?, inner(cpu, &op.otherwise)?);
+    let scratch = then.memory().max(otherwise.memory());
+    let mut task = c.task(move |frame: Frame<'_>| {
+        let side = if frame.number(frame.arg(0)) != 0.0 { &then } else { &otherwise };
+        let base = frame.scratch().start;
+        for i in 1..frame.arg_count() {
+            copy(frame.memory, frame.arg(i), at(base, side.param(i - 1)));
+        }
+        side.execute(frame.memory, base);
+        for i in 0..frame.outs.len() {
+            copy(frame.memory, at(base, side.output(i)), frame.out(i));
+        }
+    });
+    task.scratch = scratch;
+    Ok(task)
+}
+
+pub(super) fn repeat(c: &Context<'_>, cpu: &Cpu, op: &While) -> Result<Task> {
+    let (cond, body) = (inner(cpu, &op.cond)?, inner(cpu, &op.body)?);
+    let k = op.carried();
+    // Next states wait beside the loop's memory: a body may return one state in the place of another.
+    let waiting: Vec<Span> = c.node.outs.iter().scan(0, |start, &o| {
+        let len = c.graph.ty(o).slots();
+        let span = Span { start: *start, len };
+        *start += len;
+        Some(span)
+    }).collect();
+    let held: usize = waiting.iter().map(|s| s.len).sum::<usize>().next_multiple_of(16);
+    let (cond_at, body_at) = (held, held + cond.memory().next_multiple_of(16));
+    let scratch = body_at + body.memory();
+    let mut task = c.task(move |frame: Frame<'_>| {
+        let base = frame.scratch().start;
+        let (hold, cond_base, body_base) = (base, base + cond_at, base + body_at);
+        for i in 0..k {
+            copy(frame.memory, frame.arg(i), at(hold, waiting[i]));
+        }
+        loop {
+            // Working memory is shared inside a program, so parameters are put in place before every run.
+            for i in 0..frame.arg_count() {
+                let from = if i < k { at(hold, waiting[i]) } else { frame.arg(i) };
+                copy(frame.memory, from, at(cond_base, cond.param(i)));
+            }
+            cond.execute(frame.memory, cond_base);
+            if frame.memory.floats[cond_base + cond.output(0).start] == 0.0 {
+                break;
+            }
+            for i in 0..frame.arg_count() {
+                let from = if i < k { at(hold, waiting[i]) } else { frame.arg(i) };
+                copy(frame.memory, from, at(body_base, body.param(i)));
+            }
+            body.execute(frame.memory, body_base);
+            for i in 0..k {
+                copy(frame.memory, at(body_base, body.output(i)), at(hold, waiting[i]));
+            }
+        }
+        for i in 0..k {
+            copy(frame.memory, at(hold, waiting[i]), frame.out(i));
+        }
+    });
+    task.scratch = scratch;
+    Ok(task)
+}
+
+pub(super) fn empty(c: &Context<'_>) -> Task {
+    c.task(|mut frame: Frame<'_>| frame.with([], 0, |[], y| y[0] = 0.0))
+}
+
+pub(super) fn push(c: &Context<'_>) -> Task {
+    let mut task = c.task(|frame: Frame<'_>| {
+        let (below, out) = (frame.number(frame.arg(0)), frame.out(0).start);
+        let Frame { memory: Memory { floats, tapes }, base, args, .. } = frame;
+        let parts = args[1..].iter().map(|s| &floats[s.start + base..s.start + base + s.len]);
+        let top = tapes.push(below, parts);
+        floats[out] = top;
+    });
+    task.in_place = vec![(0, 0, InPlace::May)];
+    task
+}
+
+pub(super) fn pop(c: &Context<'_>) -> Task {
+    c.task(|frame: Frame<'_>| {
+        let tape = frame.number(frame.arg(0));
+        let (below, mut at) = match frame.memory.tapes.top(tape) {
+            Some((below, at)) => (below, Some(at)),
+            None => (0.0, None),
+        };
+        let out = frame.out(0).start;
+        frame.memory.floats[out] = below;
+        for i in 1..frame.outs.len() {
+            let span = frame.out(i);
+            let Memory { floats, tapes } = &mut *frame.memory;
+            let to = &mut floats[span.start..span.start + span.len];
+            match &mut at {
+                Some(at) => {
+                    to.copy_from_slice(tapes.data(*at, span.len));
+                    *at += span.len;
+                }
+                None => to.fill(0.0),
+            }
+        }
+    })
+}
+
+pub(super) fn not_empty(c: &Context<'_>) -> Task {
+    c.task(|mut frame: Frame<'_>| {
+        let some = frame.number(frame.arg(0)).to_bits() != 0;
+        frame.with([], 0, |[], y| y[0] = f32::from(u8::from(some)));
+    })
+}
+
+pub(super) fn merge(c: &Context<'_>) -> Task {
+    let types: Vec<Type> = match c.graph.ty(c.node.args[0]) {
+        Type::Stack(frame) => frame.to_vec(),
+        Type::Tensor(_) => vec![],
+    };
+    c.task(move |frame: Frame<'_>| {
+        let (a, b) = (frame.number(frame.arg(0)), frame.number(frame.arg(1)));
+        let sum = frame.memory.tapes.merge(a, b, &types);
+        let out = frame.out(0).start;
+        frame.memory.floats[out] = sum;
+    })
+}

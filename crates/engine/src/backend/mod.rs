@@ -1,0 +1,65 @@
+//! Who computes what: backends report cost per node, nodes are assigned, and convex regions are compiled.
+
+mod assign;
+pub mod cpu;
+mod interpreted;
+mod memory;
+
+use crate::error::Result;
+use crate::graph::{Graph, Node, Value};
+
+pub use assign::{Region, assign, partition};
+pub use cpu::Cpu;
+pub use interpreted::Interpreter;
+pub use memory::{Frame, Memory};
+
+/// A device or library that can run parts of a graph.
+pub trait Backend: Send + Sync {
+    /// The name people see.
+    fn name(&self) -> &str;
+
+    /// Seconds that a node would take, or `None` if this backend cannot run it.
+    fn seconds(&self, graph: &Graph, node: &Node) -> Option<f64>;
+
+    /// Compiles a region, whose parameters and outputs are its boundary, into tasks.
+    fn compile(&self, region: &Graph) -> Result<Vec<Task>>;
+}
+
+/// Something that computes results from arguments, both in memory. It must not allocate.
+pub trait Kernel: Send + Sync {
+    /// Runs once.
+    fn run(&self, frame: Frame<'_>);
+}
+
+impl<F: Fn(Frame<'_>) + Send + Sync> Kernel for F {
+    fn run(&self, frame: Frame<'_>) {
+        self(frame)
+    }
+}
+
+/// Whether a result may, or must, take the place of an argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InPlace {
+    /// The kernel is correct either way.
+    May,
+    /// The kernel changes the argument and nothing else.
+    Must,
+}
+
+/// One call of a kernel, on values of the region it was compiled from.
+pub struct Task {
+    /// What people see.
+    pub name: String,
+    /// The computation.
+    pub kernel: Box<dyn Kernel>,
+    /// Arguments.
+    pub args: Vec<Value>,
+    /// Results.
+    pub outs: Vec<Value>,
+    /// `(result, argument, how)`.
+    pub in_place: Vec<(usize, usize, InPlace)>,
+    /// Working memory in `f32`.
+    pub scratch: usize,
+    /// The result never changes, so one run is enough.
+    pub constant: bool,
+}

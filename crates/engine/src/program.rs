@@ -1,0 +1,166 @@
+//! Compiled graphs: tasks with every offset resolved, and sessions that own the memory they run in.
+
+mod bind;
+mod session;
+
+use std::fmt::{self, Write};
+use std::ops::Range;
+
+use synod_kernels::Span;
+
+use crate::backend::{Backend, Cpu, Frame, Kernel, Memory};
+use crate::error::Result;
+use crate::graph::Graph;
+use crate::passes;
+use crate::plan::Lifetime;
+
+pub use session::Session;
+
+/// How to compile.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Run the passes first.
+    pub optimise: bool,
+    /// `(output, parameter)`: the output is wanted in the parameter's place, which may be overwritten once it is read.
+    pub donate: Vec<(usize, usize)>,
+    /// Runs of parameters that lie side by side without gaps; all others are aligned.
+    pub contiguous: Vec<Range<usize>>,
+    /// Threads for large ops.
+    pub threads: usize,
+    /// The program runs inside another one's working memory.
+    pub(crate) inner: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { optimise: true, donate: vec![], contiguous: vec![], threads: 1, inner: false }
+    }
+}
+
+/// Compiles a graph for the processor.
+pub fn compile(graph: &Graph, options: &Options) -> Result<Program> {
+    compile_with(graph, options, &[&Cpu::new(options.threads)])
+}
+
+/// Compiles a graph for several backends, each node going where it is cheapest.
+pub fn compile_with(graph: &Graph, options: &Options, backends: &[&dyn Backend]) -> Result<Program> {
+    let graph = match options.optimise {
+        true => passes::optimise(graph, |_, _| {})?,
+        false => graph.clone(),
+    };
+    bind::bind(&graph, options, backends)
+}
+
+/// A kernel with its places in memory.
+struct Bound {
+    name: String,
+    kernel: Box<dyn Kernel>,
+    args: Vec<Span>,
+    outs: Vec<Span>,
+    scratch: Span,
+}
+
+/// A compiled graph. It holds no data: many sessions may run one program at the same time.
+pub struct Program {
+    constants: Vec<Bound>,
+    tasks: Vec<Bound>,
+    params: Vec<Span>,
+    outputs: Vec<Span>,
+    /// Copies that bring donated outputs home at the end.
+    homing: Vec<(Span, Span)>,
+    memory: usize,
+    lifetimes: Vec<Lifetime>,
+    offsets: Vec<usize>,
+    arena: usize,
+}
+
+impl Program {
+    /// `f32` of memory a session needs.
+    pub fn memory(&self) -> usize {
+        self.memory
+    }
+
+    /// `f32` of the arena, the part of memory whose places are reused.
+    pub fn arena(&self) -> usize {
+        self.arena
+    }
+
+    /// The lifetimes that were planned and the offsets they got, for those who check the plan.
+    pub fn plan(&self) -> (&[Lifetime], &[usize]) {
+        (&self.lifetimes, &self.offsets)
+    }
+
+    /// Where parameter `i` lies.
+    pub fn param(&self, i: usize) -> Span {
+        self.params[i]
+    }
+
+    /// The number of parameters.
+    pub fn param_count(&self) -> usize {
+        self.params.len()
+    }
+
+    /// Where output `i` lies after a run.
+    pub fn output(&self, i: usize) -> Span {
+        self.outputs[i]
+    }
+
+    /// The number of outputs.
+    pub fn output_count(&self) -> usize {
+        self.outputs.len()
+    }
+
+    /// Where a contiguous run of parameters lies.
+    pub fn params_between(&self, range: Range<usize>) -> Span {
+        match (self.params.get(range.start), range.end.checked_sub(1).and_then(|i| self.params.get(i))) {
+            (Some(first), Some(last)) if !range.is_empty() => {
+                Span { start: first.start, len: last.start + last.len - first.start }
+            }
+            _ => Span::default(),
+        }
+    }
+
+    /// The number of kernel calls in a run.
+    pub fn tasks(&self) -> usize {
+        self.tasks.len()
+    }
+
+    /// Runs in `memory`, everything moved by `base`.
+    pub(crate) fn execute(&self, memory: &mut Memory, base: usize) {
+        for task in &self.tasks {
+            run(task, memory, base);
+        }
+        for (from, to) in &self.homing {
+            let start = from.start + base;
+            memory.floats.copy_within(start..start + from.len, to.start + base);
+        }
+    }
+
+    /// Writes what never changes.
+    pub(crate) fn prepare(&self, memory: &mut Memory) {
+        self.constants.iter().for_each(|task| run(task, memory, 0));
+    }
+
+    /// The tasks and their places, for people.
+    pub fn describe(&self) -> String {
+        let mut text = String::new();
+        let place = |s: &Span| format!("{}+{}", s.start, s.len);
+        let places = |spans: &[Span]| spans.iter().map(place).collect::<Vec<_>>().join(" ");
+        for (kind, tasks) in [("once", &self.constants), ("task", &self.tasks)] {
+            for (i, task) in tasks.iter().enumerate() {
+                let _ = writeln!(text, "{kind} {i:3}  {} -> {}  {}", places(&task.args), places(&task.outs), task.name);
+            }
+        }
+        text
+    }
+}
+
+fn run(task: &Bound, memory: &mut Memory, base: usize) {
+    task.kernel.run(Frame { memory, base, args: &task.args, outs: &task.outs, scratch: task.scratch });
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Program({} tasks, {} floats)", self.tasks.len(), self.memory)
+    }
+}

@@ -1,0 +1,201 @@
+//! `y = act(x * w + bias)` in register tiles of samples by output vectors.
+
+use super::{Activation, Dense};
+use crate::{
+    level::Kernel,
+    vector::{Vector, load_up_to, store_up_to},
+};
+
+pub(super) struct Forward<'a> {
+    pub(super) shape: Dense,
+    pub(super) x: &'a [f32],
+    pub(super) w: &'a [f32],
+    pub(super) bias: Option<&'a [f32]>,
+    pub(super) act: Activation,
+    pub(super) y: &'a mut [f32],
+}
+
+impl Kernel for Forward<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<V: Vector>(self) {
+        let Forward { shape, x, w, bias, act, y } = self;
+        let Dense { rows, inputs, outputs } = shape;
+        let tile = Tile {
+            shape,
+            x: x.as_ptr(),
+            w: w.as_ptr(),
+            bias: bias.map_or(std::ptr::null(), <[f32]>::as_ptr),
+            act,
+            y: y.as_mut_ptr(),
+        };
+        let mut column = 0;
+        while column < outputs && rows > 0 {
+            let vectors = (outputs - column).div_ceil(V::LANES);
+            let tallest = rows.div_ceil(rows.div_ceil(tallest::<V>(vectors)));
+            let width = vectors.min(widest::<V>(tallest));
+            let columns = (width * V::LANES).min(outputs - column);
+            let mut row = 0;
+            let mut groups = rows.div_ceil(tallest);
+            while groups > 0 {
+                // Even groups: ten rows are five and five, never six and four.
+                let height = (rows - row).div_ceil(groups);
+                // SAFETY: the tile lies inside the layer, whose operands were checked.
+                unsafe { tile.dispatch::<V>(row, height, column, width, columns) };
+                row += height;
+                groups -= 1;
+            }
+            column += columns;
+        }
+        if !act.is_linear() {
+            let mut i = 0;
+            while i < rows * outputs {
+                let count = (rows * outputs - i).min(V::LANES);
+                // SAFETY: `count` floats from `i` on lie inside `y`.
+                unsafe {
+                    let at = y.as_mut_ptr().add(i);
+                    store_up_to(act.apply(load_up_to::<V>(at, count)), at, count);
+                }
+                i += count;
+            }
+        }
+        debug_assert!(w.len() == inputs * outputs);
+    }
+}
+
+/// The most rows of a tile, given how many vectors of columns are left: a single vector needs many rows to hide the
+/// latency of the multiply-adds.
+#[inline(always)]
+fn tallest<V: Vector>(vectors: usize) -> usize {
+    match (V::REGISTERS, vectors) {
+        (32, _) => 12,
+        (_, 1) => 10,
+        _ => 6,
+    }
+}
+
+/// The most vectors of a tile of `rows` rows that, with the weights and one broadcast, fit the registers.
+#[inline(always)]
+fn widest<V: Vector>(rows: usize) -> usize {
+    match (V::REGISTERS, rows) {
+        (_, 1) => 8,
+        (32, 2..=4) => 6,
+        (32, 5..=6) => 4,
+        (32, 7..=9) => 3,
+        (_, 2) => 4,
+        (_, 3..=4) => 3,
+        (32, _) | (_, 5..=6) => 2,
+        _ => 1,
+    }
+}
+
+struct Tile {
+    shape: Dense,
+    x: *const f32,
+    w: *const f32,
+    bias: *const f32,
+    act: Activation,
+    y: *mut f32,
+}
+
+impl Tile {
+    /// Runs the tile compiled for `height` by `width` vectors, of which the last may be partial.
+    #[inline(always)]
+    unsafe fn dispatch<V: Vector>(&self, row: usize, height: usize, column: usize, width: usize, columns: usize) {
+        let tail = columns - (width - 1) * V::LANES;
+        macro_rules! tiles {
+            ($($height:literal: $($width:literal)*;)*) => {
+                match (height, width) {
+                    // SAFETY: passed on from the caller.
+                    $($(($height, $width) => unsafe {
+                        if tail == V::LANES {
+                            V::run(Call::<$height, $width, false> { tile: self, row, column, tail })
+                        } else {
+                            V::run(Call::<$height, $width, true> { tile: self, row, column, tail })
+                        }
+                    },)*)*
+                    _ => unreachable!("no tile of {height} rows by {width} vectors"),
+                }
+            };
+        }
+        if V::REGISTERS == 32 {
+            tiles! {
+                1: 1 2 3 4 5 6 7 8; 2: 1 2 3 4 5 6; 3: 1 2 3 4 5 6; 4: 1 2 3 4 5 6; 5: 1 2 3 4; 6: 1 2 3 4;
+                7: 1 2 3; 8: 1 2 3; 9: 1 2 3; 10: 1 2; 11: 1 2; 12: 1 2;
+            }
+        } else {
+            tiles! {
+                1: 1 2 3 4 5 6 7 8; 2: 1 2 3 4; 3: 1 2 3; 4: 1 2 3; 5: 1 2; 6: 1 2; 7: 1; 8: 1; 9: 1; 10: 1;
+            }
+        }
+    }
+}
+
+struct Call<'a, const H: usize, const W: usize, const PARTIAL: bool> {
+    tile: &'a Tile,
+    row: usize,
+    column: usize,
+    tail: usize,
+}
+
+impl<const H: usize, const W: usize, const PARTIAL: bool> Kernel for Call<'_, H, W, PARTIAL> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<V: Vector>(self) {
+        let Tile { shape: Dense { inputs, outputs, .. }, x, w, bias, act, y } = *self.tile;
+        // SAFETY: the tile's rows and columns lie inside the layer; only the last vector may be partial.
+        unsafe {
+            let x = x.add(self.row * inputs);
+            let mut weights = w.add(self.column);
+            let mut sums = [[V::splat(0.0); W]; H];
+            if !bias.is_null() {
+                for vector in 0..W {
+                    let bias = load_tile::<V, W, PARTIAL>(bias.add(self.column), vector, self.tail);
+                    for sums in &mut sums {
+                        sums[vector] = bias;
+                    }
+                }
+            }
+            for k in 0..inputs {
+                let mut line = [V::splat(0.0); W];
+                for (vector, register) in line.iter_mut().enumerate() {
+                    *register = load_tile::<V, W, PARTIAL>(weights, vector, self.tail);
+                }
+                for (row, sums) in sums.iter_mut().enumerate() {
+                    let x = V::splat(*x.add(row * inputs + k));
+                    for (sum, weight) in sums.iter_mut().zip(&line) {
+                        *sum = x.mul_add(*weight, *sum);
+                    }
+                }
+                weights = weights.wrapping_add(outputs);
+            }
+            for (row, sums) in sums.iter().enumerate() {
+                let y = y.add((self.row + row) * outputs + self.column);
+                for (vector, sum) in sums.iter().enumerate() {
+                    let value = act.apply_linear(*sum);
+                    let at = y.add(vector * V::LANES);
+                    if PARTIAL && vector == W - 1 {
+                        value.store_partial(at, self.tail);
+                    } else {
+                        value.store(at);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn load_tile<V: Vector, const W: usize, const PARTIAL: bool>(
+    from: *const f32,
+    vector: usize,
+    tail: usize,
+) -> V {
+    // SAFETY: passed on from the caller.
+    unsafe {
+        let at = from.add(vector * V::LANES);
+        if PARTIAL && vector == W - 1 { V::load_partial(at, tail) } else { V::load(at) }
+    }
+}

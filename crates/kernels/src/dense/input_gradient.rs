@@ -1,0 +1,94 @@
+//! `dx = gate(dy * w^T)`: inner products of error rows with weight rows, both contiguous.
+
+use super::{Dense, Gate, ROW_BLOCK};
+use crate::vector::Vector;
+
+pub(super) struct Operands<'a> {
+    pub(super) shape: Dense,
+    pub(super) dy: *const f32,
+    pub(super) w: *const f32,
+    pub(super) gate: Gate<'a>,
+    pub(super) dx: *mut f32,
+}
+
+impl Operands<'_> {
+    /// The gradient of `count <= ROW_BLOCK` inputs from `start` on, for all samples.
+    ///
+    /// # Safety
+    /// The CPU supports `V`, the operands fit the shape and the inputs exist.
+    #[inline(always)]
+    pub(super) unsafe fn block<V: Vector>(&self, start: usize, count: usize) {
+        let rows = self.shape.rows;
+        let tallest = if V::REGISTERS == 32 { 5 } else { 3 };
+        let mut row = 0;
+        let mut groups = rows.div_ceil(tallest);
+        while groups > 0 {
+            let height = (rows - row).div_ceil(groups);
+            // SAFETY: passed on from the caller.
+            unsafe {
+                match (count, height) {
+                    (ROW_BLOCK, 1) => self.tile::<V, ROW_BLOCK, 1>(start, row),
+                    (ROW_BLOCK, 2) => self.tile::<V, ROW_BLOCK, 2>(start, row),
+                    (ROW_BLOCK, 3) => self.tile::<V, ROW_BLOCK, 3>(start, row),
+                    (ROW_BLOCK, 4) if V::REGISTERS == 32 => self.tile::<V, ROW_BLOCK, 4>(start, row),
+                    (ROW_BLOCK, _) if V::REGISTERS == 32 => self.tile::<V, ROW_BLOCK, 5>(start, row),
+                    _ => {
+                        for row in row..row + height {
+                            for input in start..start + count {
+                                self.tile::<V, 1, 1>(input, row);
+                            }
+                        }
+                    }
+                }
+            }
+            row += height;
+            groups -= 1;
+        }
+    }
+
+    /// `W` inputs for `H` samples.
+    #[inline(always)]
+    unsafe fn tile<V: Vector, const W: usize, const H: usize>(&self, start: usize, row: usize) {
+        let Dense { inputs, outputs, .. } = self.shape;
+        // SAFETY: the rows of errors and weights exist, and every load ends inside them.
+        unsafe {
+            let dy = self.dy.add(row * outputs);
+            let w = self.w.add(start * outputs);
+            let mut sums = [[V::splat(0.0); W]; H];
+            let mut column = 0;
+            while column + V::LANES <= outputs {
+                let mut weights = [V::splat(0.0); W];
+                for (i, weight) in weights.iter_mut().enumerate() {
+                    *weight = V::load(w.add(i * outputs + column));
+                }
+                for (b, sums) in sums.iter_mut().enumerate() {
+                    let error = V::load(dy.add(b * outputs + column));
+                    for (sum, weight) in sums.iter_mut().zip(&weights) {
+                        *sum = weight.mul_add(error, *sum);
+                    }
+                }
+                column += V::LANES;
+            }
+            if column < outputs {
+                let tail = outputs - column;
+                for (b, sums) in sums.iter_mut().enumerate() {
+                    let error = V::load_partial(dy.add(b * outputs + column), tail);
+                    for (i, sum) in sums.iter_mut().enumerate() {
+                        *sum = V::load_partial(w.add(i * outputs + column), tail).mul_add(error, *sum);
+                    }
+                }
+            }
+            for (b, sums) in sums.iter().enumerate() {
+                let mut four = [V::splat(0.0); 4];
+                for (sum, &row) in four.iter_mut().zip(sums) {
+                    *sum = row;
+                }
+                let index = (row + b) * inputs + start;
+                let gated = self.gate.apply_quad(V::sum4(four), index, W);
+                for (i, &value) in gated.iter().enumerate().take(W) {
+                    *self.dx.add(index + i) = value;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! The dense layer at small batches: products with exact, unpadded row-major weights, and the optimiser's step taken
+//! while the weight gradient is still in registers.
+
+use crate::{
+    level::{Kernel, Simd},
+    update::{Assign, Hyper, Rule, Step, UseStep},
+    vector::Vector,
+};
+
+mod forward;
+mod input_gradient;
+mod weights;
+
+pub use crate::activation::{Activation, Gate};
+
+/// Weight rows that are handled together: small enough to stay in the first-level cache, with their states, between
+/// the input gradient and the update.
+const ROW_BLOCK: usize = 4;
+
+/// The sizes of a dense layer: `rows` samples, `inputs` by `outputs` weights. Tuned for 1 to 16 rows.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Dense {
+    /// Samples in the batch.
+    pub rows: usize,
+    /// Features of a sample.
+    pub inputs: usize,
+    /// Features of a result.
+    pub outputs: usize,
+}
+
+impl Dense {
+    /// `y = act(x * w + bias)`.
+    pub fn forward(
+        &self,
+        simd: Simd,
+        x: &[f32],
+        w: &[f32],
+        bias: Option<&[f32]>,
+        act: Activation,
+        y: &mut [f32],
+    ) {
+        self.check_len("x", x.len(), self.rows * self.inputs);
+        self.check_len("w", w.len(), self.inputs * self.outputs);
+        self.check_len("y", y.len(), self.rows * self.outputs);
+        if let Some(bias) = bias {
+            self.check_len("bias", bias.len(), self.outputs);
+        }
+        simd.run(forward::Forward { shape: *self, x, w, bias, act, y });
+    }
+
+    /// `dx = gate(dy * w^T)`.
+    pub fn input_gradient(&self, simd: Simd, dy: &[f32], w: &[f32], gate: Gate<'_>, dx: &mut [f32]) {
+        self.check_len("dy", dy.len(), self.rows * self.outputs);
+        self.check_len("w", w.len(), self.inputs * self.outputs);
+        self.check_len("dx", dx.len(), self.rows * self.inputs);
+        gate.check(dx.len(), "dense input gradient");
+        let (dy, w, dx) = (dy.as_ptr(), w.as_ptr(), dx.as_mut_ptr());
+        simd.run(InputGradient(input_gradient::Operands { shape: *self, dy, w, gate, dx }));
+    }
+
+    /// `dw = x^T * dy`.
+    pub fn weight_gradient(&self, simd: Simd, x: &[f32], dy: &[f32], dw: &mut [f32]) {
+        self.check_weights(x, dy, dw);
+        let operands = self.weight_operands(x, dy, dw, [&mut [], &mut []]);
+        simd.run(WeightStep { operands, step: Assign });
+    }
+
+    /// Steps `w` by `rule` along `x^T * dy`, which never leaves the registers. States the rule does not use are empty.
+    #[expect(clippy::too_many_arguments, reason = "operands, rule and state of one fused kernel")]
+    pub fn weight_update(
+        &self,
+        simd: Simd,
+        x: &[f32],
+        dy: &[f32],
+        rule: &Rule,
+        hyper: Hyper,
+        w: &mut [f32],
+        states: [&mut [f32]; 2],
+    ) {
+        self.check_weights(x, dy, w);
+        rule.check_states(&states, w.len(), "dense weight update");
+        rule.with_step(hyper, Update { simd, operands: self.weight_operands(x, dy, w, states) });
+    }
+
+    /// [`Dense::input_gradient`] with the old weights, then [`Dense::weight_update`], in one sweep over the weights;
+    /// bitwise equal to the two calls.
+    #[expect(clippy::too_many_arguments, reason = "operands, rule and state of one fused kernel")]
+    pub fn backward(
+        &self,
+        simd: Simd,
+        x: &[f32],
+        dy: &[f32],
+        gate: Gate<'_>,
+        dx: &mut [f32],
+        rule: &Rule,
+        hyper: Hyper,
+        w: &mut [f32],
+        states: [&mut [f32]; 2],
+    ) {
+        self.check_weights(x, dy, w);
+        self.check_len("dx", dx.len(), self.rows * self.inputs);
+        gate.check(dx.len(), "dense backward");
+        rule.check_states(&states, w.len(), "dense backward");
+        let weights = self.weight_operands(x, dy, w, states);
+        let dx = dx.as_mut_ptr();
+        let input = input_gradient::Operands { shape: *self, dy: dy.as_ptr(), w: weights.w, gate, dx };
+        rule.with_step(hyper, Backward { simd, input, weights });
+    }
+
+    fn check_weights(&self, x: &[f32], dy: &[f32], w: &[f32]) {
+        self.check_len("x", x.len(), self.rows * self.inputs);
+        self.check_len("dy", dy.len(), self.rows * self.outputs);
+        self.check_len("w", w.len(), self.inputs * self.outputs);
+    }
+
+    fn check_len(&self, name: &str, found: usize, wanted: usize) {
+        assert!(found == wanted, "{self:?}: {name} has {found} floats, not {wanted}");
+    }
+
+    fn weight_operands(&self, x: &[f32], dy: &[f32], w: &mut [f32], states: [&mut [f32]; 2]) -> weights::Operands {
+        let states = states.map(|state| state.as_mut_ptr());
+        weights::Operands { shape: *self, x: x.as_ptr(), dy: dy.as_ptr(), w: w.as_mut_ptr(), states }
+    }
+}
+
+/// Calls `block` with the start and size of every block of weight rows.
+macro_rules! for_each_block {
+    ($inputs:expr, |$start:ident, $rows:ident| $body:expr) => {
+        let mut $start = 0;
+        while $start < $inputs {
+            let $rows = ($inputs - $start).min(ROW_BLOCK);
+            $body;
+            $start += $rows;
+        }
+    };
+}
+
+struct InputGradient<'a>(input_gradient::Operands<'a>);
+
+impl Kernel for InputGradient<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<V: Vector>(self) {
+        for_each_block!(self.0.shape.inputs, |start, rows| {
+            // SAFETY: the operands were checked against the shape.
+            unsafe { self.0.block::<V>(start, rows) }
+        });
+    }
+}
+
+struct WeightStep<S> {
+    operands: weights::Operands,
+    step: S,
+}
+
+impl<S: Step> Kernel for WeightStep<S> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<V: Vector>(self) {
+        for_each_block!(self.operands.shape.inputs, |start, rows| {
+            // SAFETY: the operands were checked against the shape.
+            unsafe { self.operands.block::<V, S>(self.step, start, rows) }
+        });
+    }
+}
+
+struct BackwardStep<'a, S> {
+    input: input_gradient::Operands<'a>,
+    weights: weights::Operands,
+    step: S,
+}
+
+impl<S: Step> Kernel for BackwardStep<'_, S> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<V: Vector>(self) {
+        for_each_block!(self.weights.shape.inputs, |start, rows| {
+            // SAFETY: the operands were checked against the shape.
+            unsafe {
+                self.input.block::<V>(start, rows);
+                self.weights.block::<V, S>(self.step, start, rows);
+            }
+        });
+    }
+}
+
+struct Update {
+    simd: Simd,
+    operands: weights::Operands,
+}
+
+impl UseStep for Update {
+    #[inline(always)]
+    fn call<S: Step>(self, step: S) {
+        self.simd.run(WeightStep { operands: self.operands, step });
+    }
+}
+
+struct Backward<'a> {
+    simd: Simd,
+    input: input_gradient::Operands<'a>,
+    weights: weights::Operands,
+}
+
+impl UseStep for Backward<'_> {
+    #[inline(always)]
+    fn call<S: Step>(self, step: S) {
+        self.simd.run(BackwardStep { input: self.input, weights: self.weights, step });
+    }
+}

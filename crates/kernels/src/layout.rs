@@ -1,0 +1,80 @@
+//! Moving elements without changing them.
+
+use crate::{
+    level::{Kernel, Simd},
+    vector::Vector,
+};
+
+/// Rows and columns of the block whose two sides fit in the first-level cache together.
+const BLOCK: usize = 32;
+
+/// `y[c][r] = x[r][c]`, with `x` `rows` by `columns`, row major.
+pub fn transpose(simd: Simd, rows: usize, columns: usize, x: &[f32], y: &mut [f32]) {
+    let len = rows * columns;
+    assert!(
+        x.len() == len && y.len() == len,
+        "transpose of {rows} x {columns}: {} inputs, {} outputs",
+        x.len(),
+        y.len()
+    );
+    simd.run(Transpose { rows, columns, x, y });
+}
+
+/// Copies the rows of `x`, each `width` long, that `rows` names, one after the other.
+pub fn gather_rows(x: &[f32], width: usize, rows: &[u32], y: &mut [f32]) {
+    assert!(
+        y.len() == rows.len() * width,
+        "gather_rows: {} rows of {width} into {} floats",
+        rows.len(),
+        y.len()
+    );
+    if width == 0 {
+        return;
+    }
+    for (to, &row) in y.chunks_exact_mut(width).zip(rows) {
+        let start = row as usize * width;
+        let from = x.get(start..start + width);
+        to.copy_from_slice(from.unwrap_or_else(|| panic!("gather_rows: no row {row} in {} floats", x.len())));
+    }
+}
+
+struct Transpose<'a> {
+    rows: usize,
+    columns: usize,
+    x: &'a [f32],
+    y: &'a mut [f32],
+}
+
+impl Kernel for Transpose<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<V: Vector>(self) {
+        let (from, to) = (self.x.as_ptr(), self.y.as_mut_ptr());
+        for top in (0..self.rows).step_by(BLOCK) {
+            let bottom = (top + BLOCK).min(self.rows);
+            for left in (0..self.columns).step_by(BLOCK) {
+                let right = (left + BLOCK).min(self.columns);
+                for column in (left..right).step_by(8) {
+                    for row in (top..bottom).step_by(8) {
+                        let (height, width) = ((bottom - row).min(8), (right - column).min(8));
+                        // SAFETY: `height` by `width` elements lie inside both matrices.
+                        unsafe {
+                            let from = from.add(row * self.columns + column);
+                            let to = to.add(column * self.rows + row);
+                            if height == 8 && width == 8 {
+                                V::transpose8(from, self.columns, 8, to, self.rows);
+                            } else {
+                                for c in 0..width {
+                                    for r in 0..height {
+                                        *to.add(c * self.rows + r) = *from.add(r * self.columns + c);
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
