@@ -19,6 +19,7 @@ from statistics import median
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 PROCESS_LIMIT = 900  # seconds
+QUIET, PATIENCE = 0.2, 10  # wait until less than so many CPUs are busy, for at most so many seconds
 
 SYNOD, TWO_CLIENTS = "Synod", "Synod, two clients on two threads"
 
@@ -83,7 +84,7 @@ def say(text):
 
 def last_line(text):
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return (lines[-1] if lines else "no output").replace(str(ROOT), ".").replace("|", "/")[:200]
+    return (lines[-1] if lines else "no output").replace(str(ROOT), ".").replace("|", "/").replace("`", "'")[:200]
 
 
 def run(command, cwd=ROOT, limit=None):
@@ -98,6 +99,25 @@ def run(command, cwd=ROOT, limit=None):
         error = [line for line in done.stderr.splitlines() if line.startswith("error")][:1]
         return None, last_line(error[0] if error else done.stderr or f"exit status {done.returncode}")
     return done.stdout, None
+
+
+def busy_cpus():
+    """How many CPUs the rest of the machine keeps busy, or the hypervisor takes away, at this moment."""
+    def ticks():
+        user, nice, system, _, _, irq, softirq, steal = map(int, Path("/proc/stat").read_text().split()[1:9])
+        return user + nice + system + irq + softirq + steal
+
+    before, start = ticks(), time.monotonic()
+    time.sleep(0.5)
+    return (ticks() - before) / os.sysconf("SC_CLK_TCK") / (time.monotonic() - start)
+
+
+def wait_for_quiet():
+    """The CPUs still busy when waiting ended."""
+    end = time.monotonic() + PATIENCE
+    while (busy := busy_cpus()) > QUIET and time.monotonic() < end:
+        pass
+    return busy
 
 
 def built(target, binary):
@@ -153,11 +173,11 @@ def rounds_of(name, commands, options, log):
         shuffle.shuffle(order)
         for contender in order:
             script, words = contenders[contender]
-            load = os.getloadavg()[0]
-            line = lines[contender] = measure(commands[script], words)
+            busy = wait_for_quiet()
+            line = lines[contender] = {"busy_cpus": busy, **measure(commands[script], words)}
             say(f"{name}  round {number + 1}/{options.rounds}  {contender}: "
                 + (line.get("error") or f"{line['median']:.4g} s"))
-            log.write(json.dumps({"round": number + 1, "contender": contender, "load": load, **line}) + "\n")
+            log.write(json.dumps({"round": number + 1, "contender": contender, **line}) + "\n")
             log.flush()
         rounds.append(lines)
     return rounds
@@ -251,7 +271,7 @@ def versions(results):
                       f"Python {platform.python_version()}", *sorted(found)])
 
 
-def report(results, options, loads):
+def report(results, options):
     part = []
     if options.only:
         part.append(f"only {options.only}")
@@ -264,6 +284,7 @@ def report(results, options, loads):
         if name == "autoencoder":
             lines, failed = training_limits(rounds)
             tables, failures = tables + lines, failures + failed
+    busy = [line["busy_cpus"] for rounds in results.values() for lines in rounds for line in lines.values()]
     missed = sum("**missed**" in line for line in tables)
     unmeasured = sum("**not measured**" in line for line in tables)
     reached = sum(line.endswith("| reached |") for line in tables)
@@ -272,7 +293,8 @@ def report(results, options, loads):
         "Written by `benchmarks/run.py`; do not edit." + (f" **Partial: {'; '.join(part)}.**" if part else ""), "",
         f"- Machine: {machine(results)}",
         f"- Date: {datetime.date.today().isoformat()}",
-        f"- Load average while measuring: {min(loads):.2f} to {max(loads):.2f}",
+        f"- Disturbance: before a process started, other programs kept {median(busy):.2f} CPUs busy in the median, "
+        f"{max(busy):.2f} at worst.",
         f"- Versions: {versions(results)}",
         f"- Method: {options.rounds} rounds; in each, Synod and every rival run once in shuffled order, each in its own "
         f"pinned process, warmed up, {options.reps} repetitions, of which the median counts. Shown: median over the rounds "
@@ -305,14 +327,13 @@ def main():
         os.environ["CARGO_TARGET_DIR"] = os.path.abspath(target)  # cargo runs in other directories than ours
     names = [options.only] if options.only else list(WORKLOADS)
     commands = prepare(dict.fromkeys(rival.script for name in names for rival in WORKLOADS[name][4]))
-    results, loads = {}, [os.getloadavg()[0]]
+    results = {}
     directory = HERE / "results"
     directory.mkdir(exist_ok=True)
     for name in names:
         with open(directory / f"{name}-{time.strftime('%Y%m%dT%H%M%S')}.jsonl", "w") as log:
             results[name] = rounds_of(name, commands, options, log)
-        loads.append(os.getloadavg()[0])
-    options.output.write_text(report(results, options, loads))
+    options.output.write_text(report(results, options))
     say(f"wrote {options.output}")
     if not all(valid(rounds, SYNOD) for rounds in results.values()):
         sys.exit("Synod did not run in every workload")

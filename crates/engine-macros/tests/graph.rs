@@ -3,9 +3,27 @@
 
 mod common;
 
-use common::{every_way, scalar, traced, vector};
-use synod_engine::{Mode, Result, Tensor, compiled_functions, set_mode};
+use common::{Function, doubles, scalar, traced, vector};
+use synod_engine::{Mode, Result, Tensor, compiled_functions, interpret, set_mode};
 use synod_engine_macros::{graph, staged};
+
+/// Runs `f` eagerly, in graph mode, staged and interpreted, and checks each result.
+fn every_way(f: Function, args: &[Tensor], expected: &[f64]) {
+    let check = |way: &str, found: Vec<f64>| {
+        assert_eq!(found.len(), expected.len(), "{way}: {found:?}");
+        for (x, y) in found.iter().zip(expected) {
+            assert!((x - y).abs() <= 1e-5 * (1.0 + y.abs()), "{way}: {found:?}, expected {expected:?}");
+        }
+    };
+    let values = |t: &Tensor| t.values().expect("a value").iter().map(|&x| f64::from(x)).collect();
+    set_mode(Mode::Eager);
+    check("eager", values(&f(args)));
+    check("staged", values(&synod_engine::staged(args, |x| vec![f(x)])[0]));
+    check("interpreted", interpret(&traced(f, args), &doubles(args)).expect("the graph runs").remove(0));
+    set_mode(Mode::Graph);
+    check("graph mode", values(&f(args)));
+    set_mode(Mode::Eager);
+}
 
 #[graph]
 fn halve(mut x: Tensor, limit: f32) -> Tensor {

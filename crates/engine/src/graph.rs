@@ -137,6 +137,10 @@ impl Graph {
             if let Some(v) = node.args.iter().find(|v| !seen.get(v.index()).copied().unwrap_or(false)) {
                 return Err(Error::Internal(format!("{}: value %{} is read before it is defined", node.op, v.0)));
             }
+            // Type rules read the types of inner graphs, so these must be sound first.
+            for inner in node.op.graphs() {
+                inner.verify()?;
+            }
             let args: Vec<&Type> = node.args.iter().map(|&v| self.ty(v)).collect();
             let types = infer(&node.op, &args, &node.site)?;
             if types.len() != node.outs.len() {
@@ -149,9 +153,6 @@ impl Graph {
                     return Err(Error::Internal(format!("{}: type {found} recorded, {ty} inferred", node.op)));
                 }
                 seen[out.index()] = true;
-            }
-            for inner in node.op.graphs() {
-                inner.verify()?;
             }
         }
         match self.outputs.iter().find(|v| !seen.get(v.index()).copied().unwrap_or(false)) {

@@ -27,8 +27,8 @@ pub struct Options {
     pub contiguous: Vec<Range<usize>>,
     /// Threads for large ops.
     pub threads: usize,
-    /// The program runs inside another one's working memory.
-    pub(crate) inner: bool,
+    /// The program runs inside another one's working memory, which it may overwrite, its parameters included.
+    pub inner: bool,
 }
 
 impl Default for Options {

@@ -86,3 +86,14 @@ pub(crate) fn call(graph: Graph, args: &[Tensor]) -> Result<Vec<Tensor>> {
 pub fn compiled_functions() -> usize {
     COMPILED.with_borrow(VecDeque::len)
 }
+
+impl Graph {
+    /// Applies the graph to tensors: inside a trace it becomes part of it, outside it is compiled, cached and run.
+    pub fn apply(&self, args: &[Tensor]) -> Vec<Tensor> {
+        let result = match trace::is_tracing() {
+            true => trace::inline(self, args),
+            false => call(self.clone(), args),
+        };
+        result.unwrap_or_else(|error| vec![Tensor::poisoned(error); self.outputs().len()])
+    }
+}

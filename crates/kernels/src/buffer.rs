@@ -210,7 +210,8 @@ mod tests {
 
     #[test]
     fn is_zeroed_and_aligned_at_every_size() {
-        for len in [0, 1, 17, HUGE_PAGE / 4 - 1, HUGE_PAGE / 4 + 3] {
+        let lengths: &[usize] = if cfg!(miri) { &[0, 1, 17] } else { &[0, 1, 17, HUGE_PAGE / 4 - 1, HUGE_PAGE / 4 + 3] };
+        for &len in lengths {
             let buffer = Buffer::zeroed(len);
             assert!(buffer.len() == len && buffer.iter().all(|&x| x == 0.0));
             let align = if len * 4 >= HUGE_PAGE { HUGE_PAGE } else { CACHE_LINE };

@@ -1,1 +1,39 @@
+//! Layers, losses, optimisers, and the model that is fitted, evaluated, used and stored.
+//!
+//! ```
+//! use synod_nn::{Data, Fit, Loss, Optimizer, zoo};
+//! // An autoencoder for 8 sensors, trained to reproduce 64 rows.
+//! let rows: Vec<f32> = (0..64 * 8).map(|i| (i % 7) as f32 / 7.0).collect();
+//! let mut model = zoo::autoencoder(&[8, 4, 8], 1)?;
+//! let fit = Fit { epochs: 3, batch: 16, ..Fit::new(Loss::Rmse, Optimizer::rmsprop(1e-3)) };
+//! let history = model.fit(&Data::itself(&rows, 8), &fit, &mut [])?;
+//! assert!(history.epochs[2].loss < history.epochs[0].loss);
+//! # Ok::<(), synod_nn::Error>(())
+//! ```
+#![forbid(unsafe_code)]
 
+mod callbacks;
+mod data;
+mod error;
+mod fit;
+mod init;
+pub mod layers;
+mod loss;
+mod model;
+mod optimizer;
+mod parameters;
+mod random;
+mod trainer;
+pub mod zoo;
+
+pub use callbacks::{Callback, Checkpoint, EarlyStopping, EventLog, Flow, Progress, Report};
+pub use data::Data;
+pub use error::{Error, Result};
+pub use fit::{Epoch, Fit, History};
+pub use init::Initializer;
+pub use loss::Loss;
+pub use model::Model;
+pub use optimizer::{Optimizer, Schedule};
+pub use parameters::{Entry, Layout, Param, Scope, Setup};
+pub use random::Shuffle;
+pub use trainer::Trainer;

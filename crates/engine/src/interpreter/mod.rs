@@ -259,8 +259,8 @@ fn merge<T: Real>(a: &Datum<T>, b: &Datum<T>) -> Datum<T> {
     }
 }
 
-/// Element `index` of the random numbers under a key: one definition for every mode.
-pub(crate) fn random(distribution: Distribution, key: [u32; crate::ops::KEY], salt: u32, index: usize) -> f32 {
+/// Element `index` of the random numbers under a key: one definition for every mode, and for all of Synod.
+pub fn random(distribution: Distribution, key: [u32; crate::ops::KEY], salt: u32, index: usize) -> f32 {
     let unit = |bits: u64| (bits >> 40) as f32 / (1u64 << 24) as f32;
     match distribution {
         Distribution::Uniform => unit(uniform_bits(key, salt, index as u64)),

@@ -54,34 +54,34 @@ impl Operands<'_> {
         unsafe {
             let dy = self.dy.add(row * outputs);
             let w = self.w.add(start * outputs);
-            let mut sums = [[V::splat(0.0); W]; H];
+            let mut sums = [[V::splat(0.0); H]; W];
             let mut column = 0;
             while column + V::LANES <= outputs {
-                let mut weights = [V::splat(0.0); W];
-                for (i, weight) in weights.iter_mut().enumerate() {
-                    *weight = V::load(w.add(i * outputs + column));
+                let mut errors = [V::splat(0.0); H];
+                for (b, error) in errors.iter_mut().enumerate() {
+                    *error = V::load(dy.add(b * outputs + column));
                 }
-                for (b, sums) in sums.iter_mut().enumerate() {
-                    let error = V::load(dy.add(b * outputs + column));
-                    for (sum, weight) in sums.iter_mut().zip(&weights) {
-                        *sum = weight.mul_add(error, *sum);
+                for (i, sums) in sums.iter_mut().enumerate() {
+                    let weight = V::load(w.add(i * outputs + column));
+                    for (sum, error) in sums.iter_mut().zip(&errors) {
+                        *sum = weight.mul_add(*error, *sum);
                     }
                 }
                 column += V::LANES;
             }
             if column < outputs {
                 let tail = outputs - column;
-                for (b, sums) in sums.iter_mut().enumerate() {
-                    let error = V::load_partial(dy.add(b * outputs + column), tail);
-                    for (i, sum) in sums.iter_mut().enumerate() {
-                        *sum = V::load_partial(w.add(i * outputs + column), tail).mul_add(error, *sum);
+                for (i, sums) in sums.iter_mut().enumerate() {
+                    let weight = V::load_partial(w.add(i * outputs + column), tail);
+                    for (b, sum) in sums.iter_mut().enumerate() {
+                        *sum = weight.mul_add(V::load_partial(dy.add(b * outputs + column), tail), *sum);
                     }
                 }
             }
-            for (b, sums) in sums.iter().enumerate() {
+            for b in 0..H {
                 let mut four = [V::splat(0.0); 4];
-                for (sum, &row) in four.iter_mut().zip(sums) {
-                    *sum = row;
+                for (sum, sums) in four.iter_mut().zip(&sums) {
+                    *sum = sums[b];
                 }
                 let index = (row + b) * inputs + start;
                 let gated = self.gate.apply_quad(V::sum4(four), index, W);

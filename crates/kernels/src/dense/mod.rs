@@ -135,6 +135,34 @@ macro_rules! for_each_block {
     };
 }
 
+/// A block of weight rows in a function of its own, so that its loops get all the registers.
+struct Block<'a, T> {
+    operands: &'a T,
+    start: usize,
+    rows: usize,
+}
+
+impl Kernel for Block<'_, input_gradient::Operands<'_>> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<V: Vector>(self) {
+        // SAFETY: passed on from the caller.
+        unsafe { self.operands.block::<V>(self.start, self.rows) }
+    }
+}
+
+impl<S: Step> Kernel for Block<'_, WeightStep<S>> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<V: Vector>(self) {
+        let WeightStep { operands, step } = self.operands;
+        // SAFETY: passed on from the caller.
+        unsafe { operands.block::<V, S>(*step, self.start, self.rows) }
+    }
+}
+
 struct InputGradient<'a>(input_gradient::Operands<'a>);
 
 impl Kernel for InputGradient<'_> {
@@ -144,7 +172,7 @@ impl Kernel for InputGradient<'_> {
     unsafe fn run<V: Vector>(self) {
         for_each_block!(self.0.shape.inputs, |start, rows| {
             // SAFETY: the operands were checked against the shape.
-            unsafe { self.0.block::<V>(start, rows) }
+            unsafe { V::run(Block { operands: &self.0, start, rows }) }
         });
     }
 }
@@ -161,15 +189,14 @@ impl<S: Step> Kernel for WeightStep<S> {
     unsafe fn run<V: Vector>(self) {
         for_each_block!(self.operands.shape.inputs, |start, rows| {
             // SAFETY: the operands were checked against the shape.
-            unsafe { self.operands.block::<V, S>(self.step, start, rows) }
+            unsafe { V::run(Block { operands: &self, start, rows }) }
         });
     }
 }
 
 struct BackwardStep<'a, S> {
     input: input_gradient::Operands<'a>,
-    weights: weights::Operands,
-    step: S,
+    weights: WeightStep<S>,
 }
 
 impl<S: Step> Kernel for BackwardStep<'_, S> {
@@ -177,11 +204,11 @@ impl<S: Step> Kernel for BackwardStep<'_, S> {
 
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
-        for_each_block!(self.weights.shape.inputs, |start, rows| {
+        for_each_block!(self.input.shape.inputs, |start, rows| {
             // SAFETY: the operands were checked against the shape.
             unsafe {
-                self.input.block::<V>(start, rows);
-                self.weights.block::<V, S>(self.step, start, rows);
+                V::run(Block { operands: &self.input, start, rows });
+                V::run(Block { operands: &self.weights, start, rows });
             }
         });
     }
@@ -208,6 +235,7 @@ struct Backward<'a> {
 impl UseStep for Backward<'_> {
     #[inline(always)]
     fn call<S: Step>(self, step: S) {
-        self.simd.run(BackwardStep { input: self.input, weights: self.weights, step });
+        let weights = WeightStep { operands: self.weights, step };
+        self.simd.run(BackwardStep { input: self.input, weights });
     }
 }

@@ -1,5 +1,7 @@
 //! `x^T * dy` in register tiles of weight rows by output vectors, each stepped before it leaves the registers.
 
+use std::hint::black_box;
+
 use super::{Dense, ROW_BLOCK};
 use crate::{
     update::{Step, step_at},
@@ -91,6 +93,8 @@ impl Operands {
                 x = x.wrapping_add(inputs);
                 dy = dy.wrapping_add(outputs);
             }
+            // Read the rule's constants only here: hoisted before the loop, they would push the sums out of registers.
+            let step = *black_box(&step);
             for (row, sums) in sums.iter().enumerate() {
                 let offset = (start + row) * outputs + column;
                 for (vector, &sum) in sums.iter().enumerate() {

@@ -1,0 +1,105 @@
+//! Layers are plain structs; anything that maps a tensor to a tensor is one, closures included.
+
+mod dense;
+mod dropout;
+mod norm;
+
+use synod_engine::Tensor;
+
+use crate::parameters::Scope;
+
+pub use dense::Dense;
+pub use dropout::Dropout;
+pub use norm::LayerNorm;
+
+/// A function of a batch of examples with parameters from a [`Scope`].
+pub trait Layer {
+    /// Applies the layer.
+    fn forward(&self, scope: &Scope, x: &Tensor) -> Tensor;
+}
+
+impl<F: Fn(&Scope, &Tensor) -> Tensor> Layer for F {
+    fn forward(&self, scope: &Scope, x: &Tensor) -> Tensor {
+        self(scope, x)
+    }
+}
+
+/// Layers one after the other.
+pub struct Sequential(pub Vec<Box<dyn Layer>>);
+
+impl Layer for Sequential {
+    fn forward(&self, scope: &Scope, x: &Tensor) -> Tensor {
+        self.0.iter().fold(x.clone(), |x, layer| layer.forward(scope, &x))
+    }
+}
+
+/// A function applied to every element, or to every row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Activation {
+    /// `x`
+    Identity,
+    /// `max(x, 0)`
+    Relu,
+    /// `x`, or `slope · x` below zero
+    LeakyRelu(f32),
+    /// `1 / (1 + e^-x)`
+    Sigmoid,
+    /// The hyperbolic tangent.
+    Tanh,
+    /// `x · Φ(x)`, exactly.
+    Gelu,
+    /// `e^x` over its sum along the last axis.
+    Softmax,
+}
+
+impl Layer for Activation {
+    fn forward(&self, _: &Scope, x: &Tensor) -> Tensor {
+        self.apply(x)
+    }
+}
+
+impl Activation {
+    /// Applies the function.
+    #[track_caller]
+    pub fn apply(self, x: &Tensor) -> Tensor {
+        match self {
+            Activation::Identity => x.clone(),
+            Activation::Relu => x.relu(),
+            Activation::LeakyRelu(slope) => x.greater(0.0).select(x, x * slope),
+            Activation::Sigmoid => x.sigmoid(),
+            Activation::Tanh => x.tanh(),
+            Activation::Gelu => (x * 0.5) * ((x * std::f32::consts::FRAC_1_SQRT_2).erf() + 1.0),
+            Activation::Softmax => softmax(x),
+        }
+    }
+}
+
+/// `e^x` over its sum along the last axis, safe for large values.
+#[track_caller]
+pub fn softmax(x: &Tensor) -> Tensor {
+    let e = (x - keep(x, &x.max(&last(x)))).exp();
+    let total = keep(x, &e.sum(&last(x)));
+    e / total
+}
+
+/// The logarithm of [`softmax`], safe for large values.
+#[track_caller]
+pub fn log_softmax(x: &Tensor) -> Tensor {
+    let shifted = x - keep(x, &x.max(&last(x)));
+    let total = keep(x, &shifted.exp().sum(&last(x)));
+    shifted - total.log()
+}
+
+fn last(x: &Tensor) -> Vec<usize> {
+    x.shape().rank().checked_sub(1).into_iter().collect()
+}
+
+/// A tensor reduced along the last axis of `like`, with that axis back at extent 1.
+#[track_caller]
+pub(crate) fn keep(like: &Tensor, reduced: &Tensor) -> Tensor {
+    let mut dims = like.shape().dims().to_vec();
+    if let Some(d) = dims.last_mut() {
+        *d = 1;
+    }
+    reduced.reshape(dims)
+}

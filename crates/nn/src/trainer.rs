@@ -1,0 +1,190 @@
+//! Training steps at full speed: a compiled program per batch size, parameters and state in its session.
+
+use std::sync::Arc;
+
+use synod_engine::ops::{KEY, Update, key};
+use synod_engine::{Builder, Graph, Options, Session, Type, Value, compile, value_and_grad};
+use synod_kernels::gather_rows;
+
+use crate::data::Data;
+use crate::error::Result;
+use crate::loss::Loss;
+use crate::model::{Model, loss_graph};
+use crate::optimizer::Optimizer;
+
+/// The compiled training step of a model and the memory it works in.
+///
+/// A step allocates nothing. Parameters and optimiser state are flat slices like the model's own.
+pub struct Trainer {
+    session: Session,
+    rest: Option<(usize, Session)>,
+    model: Model,
+    spec: Spec,
+    step: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Spec {
+    loss: Loss,
+    optimizer: Optimizer,
+    batch: usize,
+    seed: u64,
+    itself: bool,
+    threads: usize,
+}
+
+impl Trainer {
+    /// Compiles the step for `batch` rows; `itself` means that inputs are their own targets.
+    pub fn new(
+        model: &Model,
+        loss: Loss,
+        optimizer: Optimizer,
+        batch: usize,
+        itself: bool,
+        seed: u64,
+    ) -> Result<Trainer> {
+        let spec = Spec { loss, optimizer, batch, seed, itself, threads: 1 };
+        let session = make_session(model, &spec, batch)?;
+        let mut trainer = Trainer { session, rest: None, model: model.clone(), spec, step: 0 };
+        trainer.set_parameters(model.parameters());
+        Ok(trainer)
+    }
+
+    fn count(&self) -> usize {
+        self.model.layout().entries().len()
+    }
+
+    fn state_range(&self) -> std::ops::Range<usize> {
+        let (count, states) = (self.count(), self.spec.optimizer.rule.states());
+        count..count * (1 + states)
+    }
+
+    /// The parameters, flat.
+    pub fn parameters(&self) -> &[f32] {
+        self.session.params_between(0..self.count())
+    }
+
+    /// Replaces the parameters.
+    pub fn set_parameters(&mut self, values: &[f32]) {
+        let count = self.count();
+        self.session.params_between_mut(0..count).copy_from_slice(values);
+    }
+
+    /// The optimiser's state, flat: as many buffers like the parameters' as its rule has states.
+    pub fn states(&self) -> &[f32] {
+        self.session.params_between(self.state_range())
+    }
+
+    /// Replaces the optimiser's state; an empty slice clears it.
+    pub fn set_states(&mut self, values: &[f32]) {
+        let range = self.state_range();
+        let states = self.session.params_between_mut(range);
+        if values.is_empty() { states.fill(0.0) } else { states.copy_from_slice(values) }
+    }
+
+    /// Steps done.
+    pub fn steps(&self) -> u64 {
+        self.step
+    }
+
+    /// Continues counting from here.
+    pub fn set_steps(&mut self, step: u64) {
+        self.step = step;
+    }
+
+    /// The program of a full batch.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// One optimiser step on the named rows of the data, at a learning rate; returns the loss before the step.
+    pub fn step(&mut self, data: &Data<'_>, rows: &[u32], rate: f32) -> Result<f32> {
+        if rows.len() == self.spec.batch {
+            return Ok(run(&mut self.session, &self.spec, data, rows, rate, &mut self.step));
+        }
+        // A short batch has a program of its own; parameters and state move over and back.
+        let shared = 0..self.state_range().end;
+        if self.rest.as_ref().is_none_or(|(n, _)| *n != rows.len()) {
+            self.rest = Some((rows.len(), make_session(&self.model, &self.spec, rows.len())?));
+        }
+        let Some((_, session)) = &mut self.rest else { return Ok(f32::NAN) };
+        let split = self.model.layout().entries().len();
+        for range in [0..split, split..shared.end] {
+            let from = self.session.params_between(range.clone());
+            session.params_between_mut(range).copy_from_slice(from);
+        }
+        let loss = run(session, &self.spec, data, rows, rate, &mut self.step);
+        for range in [0..split, split..shared.end] {
+            let from = session.params_between(range.clone());
+            self.session.params_between_mut(range).copy_from_slice(from);
+        }
+        Ok(loss)
+    }
+}
+
+fn run(session: &mut Session, spec: &Spec, data: &Data<'_>, rows: &[u32], rate: f32, step: &mut u64) -> f32 {
+    *step += 1;
+    let last = session.program().param_count() - 1;
+    let input = if spec.itself { last } else { last - 1 };
+    session.param_mut(input - 2).copy_from_slice(&spec.optimizer.rule.hyper(rate, *step));
+    session.param_mut(input - 1).copy_from_slice(&key(spec.seed as u32 ^ (spec.seed >> 32) as u32, *step as u32));
+    gather_rows(data.inputs(), data.width(), rows, session.param_mut(input));
+    if let (false, Some((targets, width))) = (spec.itself, data.targets()) {
+        gather_rows(targets, width, rows, session.param_mut(last));
+    }
+    session.run();
+    session.output(0)[0]
+}
+
+fn make_session(model: &Model, spec: &Spec, batch: usize) -> Result<Session> {
+    let graph = step_graph(model, spec, batch)?;
+    let (count, states) = (model.layout().entries().len(), spec.optimizer.rule.states());
+    let options = Options {
+        donate: (0..count * (1 + states)).map(|i| (1 + i, i)).collect(),
+        contiguous: vec![0..count, count..count * (1 + states)],
+        threads: spec.threads,
+        ..Options::default()
+    };
+    Ok(Session::new(Arc::new(compile(&graph, &options)?)))
+}
+
+impl Model {
+    /// The graph of one training step: `(parameters..., states..., hyper, key, input, [target]) -> (loss, parameters...,
+    /// states...)`.
+    pub fn step_graph(&self, loss: Loss, optimizer: Optimizer, batch: usize, itself: bool) -> Result<Graph> {
+        step_graph(self, &Spec { loss, optimizer, batch, seed: 0, itself, threads: 1 }, batch)
+    }
+}
+
+fn step_graph(model: &Model, spec: &Spec, batch: usize) -> Result<Graph> {
+    let target = spec.loss.target_width(model.output_shape().elements());
+    let loss = loss_graph(&model.training_graph(batch)?, spec.loss, spec.itself, target)?;
+    let entries = model.layout().entries();
+    let gradient = value_and_grad(&loss, &(0..entries.len()).collect::<Vec<_>>())?;
+    let rule = spec.optimizer.rule;
+    let mut b = Builder::new();
+    let like_parameters = |b: &mut Builder, prefix: &str| -> Vec<Value> {
+        entries.iter().map(|e| b.param(Type::tensor(&e.shape), &format!("{prefix}{}", e.name))).collect()
+    };
+    let parameters = like_parameters(&mut b, "");
+    let states: Vec<Vec<Value>> =
+        (0..rule.states()).map(|k| like_parameters(&mut b, &format!("optimizer.{k}/"))).collect();
+    let hyper = b.param(Type::tensor([3]), "hyper");
+    let types = loss.param_types();
+    let mut args = parameters.clone();
+    for (i, ty) in types.iter().enumerate().skip(entries.len()) {
+        debug_assert!(i != entries.len() || *ty == Type::tensor([KEY]));
+        args.push(b.param(ty.clone(), loss.param_name(i)));
+    }
+    let given = b.inline(&gradient, &args);
+    let mut outs = vec![given[0]];
+    let mut next: Vec<Vec<Value>> = vec![vec![]; rule.states()];
+    for (i, &p) in parameters.iter().enumerate() {
+        let old: Vec<Value> = states.iter().map(|s| s[i]).collect();
+        let stepped = b.apply(Update { rule }, &[&[p, given[1 + i], hyper][..], &old].concat());
+        outs.push(stepped[0]);
+        next.iter_mut().zip(&stepped[1..]).for_each(|(n, &s)| n.push(s));
+    }
+    outs.extend(next.into_iter().flatten());
+    Ok(b.finish(&outs)?)
+}
