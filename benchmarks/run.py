@@ -325,6 +325,7 @@ def main():
     options = parse()
     if target := os.environ.get("CARGO_TARGET_DIR"):
         os.environ["CARGO_TARGET_DIR"] = os.path.abspath(target)  # cargo runs in other directories than ours
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"  # leave the source tree clean
     names = [options.only] if options.only else list(WORKLOADS)
     commands = prepare(dict.fromkeys(rival.script for name in names for rival in WORKLOADS[name][4]))
     results = {}

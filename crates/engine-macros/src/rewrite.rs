@@ -73,7 +73,8 @@ impl Rewrite {
     /// A condition that must be known at once; the compiler reports a tensor at `reason`.
     fn host_condition(&mut self, condition: &Expr, reason: Span) -> Expr {
         let condition = self.condition(condition);
-        let known = Ident::new("known", hidden(reason));
+        // The compiler blames the argument, so the argument stands where the reason does.
+        let known = Ident::new("known", reason);
         let now = quote_spanned!(reason=> ::synod_engine::control::HostCondition::now(#known));
         Expr::Verbatim(quote_spanned!(hidden(reason)=> { let #known = #condition; #now }))
     }

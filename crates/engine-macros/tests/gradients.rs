@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Function, doubles, scalar, traced, vector};
+use common::{Function, doubles, every_way, scalar, traced, vector};
 use synod_engine::{Graph, Mode, Tensor, grad, interpret, set_mode, value_and_gradient};
 use synod_engine_macros::graph;
 
@@ -12,7 +12,11 @@ fn spiral(x: &Tensor, w: &Tensor) -> Tensor {
     let mut y = x.clone();
     let mut turns = Tensor::scalar(0.0);
     while turns < 3.0 && y.abs() < 20.0 {
-        y = if y > 1.0 { (&y * w).sin() + &y * &y * 0.5 } else { (&y + w).exp() };
+        y = if y > 1.0 {
+            (&y * w).sin() + &y * &y * 0.5
+        } else {
+            (&y + w).exp()
+        };
         turns = turns + 1.0;
     }
     y * x
@@ -50,19 +54,25 @@ fn differences(graph: &Graph, args: &[Vec<f64>]) -> Vec<Vec<f64>> {
         };
         (at(step) - at(-step)) / (2.0 * step)
     };
-    (0..args.len()).map(|i| (0..args[i].len()).map(|j| slope(i, j)).collect()).collect()
+    (0..args.len())
+        .map(|i| (0..args[i].len()).map(|j| slope(i, j)).collect())
+        .collect()
 }
 
 fn assert_close(way: &str, found: &[f64], expected: &[f64], tolerance: f64) {
     assert_eq!(found.len(), expected.len(), "{way}");
     for (x, y) in found.iter().zip(expected) {
-        assert!((x - y).abs() <= tolerance * (1.0 + y.abs()), "{way}: {found:?}, expected {expected:?}");
+        assert!(
+            (x - y).abs() <= tolerance * (1.0 + y.abs()),
+            "{way}: {found:?}, expected {expected:?}"
+        );
     }
 }
 
 /// The gradient eagerly, in graph mode, and of the graph, against differences.
 fn check_gradient(f: Function, args: &[Tensor]) {
     let (graph, numbers) = (traced(f, args), doubles(args));
+    every_way(f, args, &value(&graph, &numbers));
     let expected = differences(&graph, &numbers);
     let all: Vec<usize> = (0..args.len()).collect();
     let slope = grad(&graph, &all).expect("the graph has a gradient");
@@ -73,7 +83,12 @@ fn check_gradient(f: Function, args: &[Tensor]) {
     for mode in [Mode::Eager, Mode::Graph] {
         set_mode(mode);
         let (y, slopes) = value_and_gradient(f, args).expect("the function has a gradient");
-        assert_close(&format!("{mode:?} value"), &doubles(&[y])[0], &value(&graph, &numbers), 1e-5);
+        assert_close(
+            &format!("{mode:?} value"),
+            &doubles(&[y])[0],
+            &value(&graph, &numbers),
+            1e-5,
+        );
         for (found, expected) in doubles(&slopes).iter().zip(&expected) {
             assert_close(&format!("{mode:?}"), found, expected, 1e-3);
         }
@@ -113,14 +128,25 @@ fn twice() {
 fn of_a_gradient_taken_inside_the_function() {
     #[graph]
     fn slope(x: &Tensor) -> Tensor {
-        let cube = |a: &[Tensor]| if a[0] > 0.0 { &a[0] * &a[0] * &a[0] } else { a[0].sin() };
+        let cube = |a: &[Tensor]| {
+            if a[0] > 0.0 {
+                &a[0] * &a[0] * &a[0]
+            } else {
+                a[0].sin()
+            }
+        };
         let (_, mut slopes) = value_and_gradient(cube, std::slice::from_ref(x)).expect("a gradient");
         slopes.remove(0)
     }
     for mode in [Mode::Eager, Mode::Graph] {
         set_mode(mode);
         for (x, expected) in [(2.0, 12.0), (-1.0, 1_f64.cos())] {
-            assert_close(&format!("{mode:?}"), &doubles(&[slope(&scalar(x))])[0], &[expected], 1e-5);
+            assert_close(
+                &format!("{mode:?}"),
+                &doubles(&[slope(&scalar(x))])[0],
+                &[expected],
+                1e-5,
+            );
         }
     }
 }

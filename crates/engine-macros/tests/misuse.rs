@@ -10,13 +10,21 @@ fn found_by_the_compiler() {
 }
 
 fn traced(f: impl Fn(&Tensor) -> Tensor) -> String {
-    trace(&[Type::scalar()], |x| vec![f(&x[0])]).expect_err("a mistake").to_string()
+    trace(&[Type::scalar()], |x| vec![f(&x[0])])
+        .expect_err("a mistake")
+        .to_string()
 }
 
 /// The message must start with the line on which `construct` begins, and name `variable`.
 fn names(message: &str, line: u32, variable: &str) {
-    assert!(message.starts_with(&format!("{}:{line}: ", file!())), "line {line}: {message}");
-    assert!(message.contains(&format!("`{variable}` is not a tensor")), "{variable}: {message}");
+    assert!(
+        message.starts_with(&format!("{}:{line}: ", file!())),
+        "line {line}: {message}"
+    );
+    assert!(
+        message.contains(&format!("`{variable}` is not a tensor")),
+        "{variable}: {message}"
+    );
 }
 
 #[graph]
@@ -28,14 +36,22 @@ fn counts(x: &Tensor) -> Tensor {
     }
     y * i as f32
 }
-const COUNTS: u32 = line!() - 7;
+const COUNTS: u32 = line!() - 6;
 
 #[test]
 fn a_host_integer_changed_in_a_traced_loop() {
     names(&traced(counts), COUNTS, "i");
-    assert_eq!(counts(&Tensor::scalar(8.0)).item().unwrap(), 3.0, "eagerly it is no mistake");
+    assert_eq!(
+        counts(&Tensor::scalar(8.0)).item().unwrap(),
+        3.0,
+        "eagerly it is no mistake"
+    );
     set_mode(Mode::Graph);
-    names(&counts(&Tensor::scalar(8.0)).values().unwrap_err().to_string(), COUNTS, "i");
+    names(
+        &counts(&Tensor::scalar(8.0)).values().unwrap_err().to_string(),
+        COUNTS,
+        "i",
+    );
 }
 
 #[graph]
@@ -53,7 +69,11 @@ const PICKS: u32 = line!() - 6;
 #[test]
 fn a_host_number_that_differs_between_the_sides_of_a_traced_if() {
     names(&traced(picks), PICKS, "scale");
-    assert_eq!(picks(&Tensor::scalar(1.0)).item().unwrap(), 6.0, "eagerly it is no mistake");
+    assert_eq!(
+        picks(&Tensor::scalar(1.0)).item().unwrap(),
+        6.0,
+        "eagerly it is no mistake"
+    );
 }
 
 #[graph]
@@ -69,7 +89,11 @@ const COLLECTS: u32 = line!() - 5;
 #[test]
 fn a_vector_that_grows_on_one_side_of_a_traced_if() {
     names(&traced(collects), COLLECTS, "seen");
-    assert_eq!(collects(&Tensor::scalar(1.0)).item().unwrap(), 3.0, "eagerly it is no mistake");
+    assert_eq!(
+        collects(&Tensor::scalar(1.0)).item().unwrap(),
+        3.0,
+        "eagerly it is no mistake"
+    );
 }
 
 #[graph]
@@ -82,7 +106,13 @@ const CHOOSES: u32 = line!() - 3;
 #[test]
 fn a_traced_if_whose_value_is_a_host_number() {
     let message = traced(chooses);
-    assert!(message.starts_with(&format!("{}:{CHOOSES}: the value of the `if` is not a tensor", file!())), "{message}");
+    assert!(
+        message.starts_with(&format!(
+            "{}:{CHOOSES}: the value of the `if` is not a tensor",
+            file!()
+        )),
+        "{message}"
+    );
 }
 
 #[graph]
@@ -116,5 +146,8 @@ const MISFITS: u32 = line!() - 5;
 #[test]
 fn a_loop_that_changes_a_shape() {
     let message = traced(misfits);
-    assert!(message.contains(&format!("{}:{MISFITS}", file!())) && message.contains("[2]"), "{message}");
+    assert!(
+        message.contains(&format!("{}:{MISFITS}", file!())) && message.contains("[2]"),
+        "{message}"
+    );
 }

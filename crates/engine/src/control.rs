@@ -53,8 +53,9 @@ impl<C: Condition> Condition for &C {
 
 /// State that branches and loops carry: tensors become part of the graph, host values must not change inside it.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be carried through a branch or a loop of a traced function",
-    label = "only tensors, numbers, `bool`, and tuples, arrays and vectors of them can be assigned here"
+    message = "`{Self}` cannot enter or leave a traced function, nor a branch or a loop of one",
+    label = "only tensors, numbers, `bool`, and tuples, arrays and vectors of them can",
+    note = "clone a tensor behind a reference; for a type of your own, implement `synod_engine::control::Carried`"
 )]
 pub trait Carried: Clone {
     /// Adds the tensors inside to `out`.
@@ -445,9 +446,15 @@ macro_rules! compare_tensor {
             #[track_caller]
             fn gt(&self, other: &$right) -> Tensor { self.clone().into_tensor().greater(other.clone()) }
             #[track_caller]
-            fn le(&self, other: &$right) -> Tensor { 1.0 - self.clone().into_tensor().greater(other.clone()) }
+            fn le(&self, other: &$right) -> Tensor {
+                let x = self.clone().into_tensor();
+                x.less(other.clone()) + x.equals(other.clone())
+            }
             #[track_caller]
-            fn ge(&self, other: &$right) -> Tensor { 1.0 - self.clone().into_tensor().less(other.clone()) }
+            fn ge(&self, other: &$right) -> Tensor {
+                let x = self.clone().into_tensor();
+                x.greater(other.clone()) + x.equals(other.clone())
+            }
         }
         impl Equal<$right> for $left {
             type Output = Tensor;
@@ -468,7 +475,7 @@ compare_tensor! {
 /// use synod_engine::{Tensor, control::Logic};
 /// let x = Tensor::scalar(2.0);
 /// assert_eq!(x.less(3.0).and(|| x.greater(1.0)).item()?, 1.0);
-/// assert!(true.or(|| unreachable!()));
+/// assert!(true.or(|| -> bool { unreachable!("not asked") }));
 /// # Ok::<(), synod_engine::Error>(())
 /// ```
 #[diagnostic::on_unimplemented(

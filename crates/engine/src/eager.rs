@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::backend::cpu;
 use crate::error::{Result, Site};
 use crate::grad;
-use crate::graph::{Builder, Graph};
+use crate::graph::{Builder, Graph, Value};
 use crate::ops::Op;
 use crate::tensor::Tensor;
 use crate::trace::{self, Traced};
@@ -51,15 +51,25 @@ pub fn value_and_gradient(f: impl Fn(&[Tensor]) -> Tensor, args: &[Tensor]) -> R
 /// Runs the backward half of a recorded function on the values already computed.
 fn backward(traced: Traced, wrt: &[usize]) -> Result<Vec<Tensor>> {
     let graph = &traced.graph;
-    let back: Graph = grad::backward_of(graph, wrt)?;
     let mut data: Vec<Option<&Arc<[f32]>>> = vec![None; graph.values()];
     for (value, seen) in &traced.data {
         data[value.index()] = Some(seen);
     }
-    let given: Vec<&[f32]> = data.iter().map(|d| d.map_or(&[][..], |d| d)).collect();
-    let results = cpu::run_once(&back, &given)?;
     let value = graph.outputs()[0];
-    let first = Tensor::concrete(graph.shape(value).clone(), given[value.index()].into());
+    let numbers = |v: Value| data[v.index()].map_or(&[][..], |d| d);
+    let results = match data.contains(&None) {
+        false => {
+            let back: Graph = grad::backward_of(graph, wrt)?;
+            let given: Vec<&[f32]> = (0..graph.values()).map(|i| numbers(Value(i as u32))).collect();
+            cpu::run_once(&back, &given)?
+        }
+        // Nothing was seen inside a gradient that the function itself took, so all is computed again.
+        true => {
+            let given: Vec<&[f32]> = graph.params().iter().map(|&p| numbers(p)).collect();
+            cpu::run_once(&grad::grad(graph, wrt)?, &given)?
+        }
+    };
+    let first = Tensor::concrete(graph.shape(value).clone(), numbers(value).into());
     let rest = wrt.iter().zip(results).map(|(&i, d)| Tensor::concrete(graph.shape(graph.params()[i]).clone(), d.into()));
     Ok(std::iter::once(first).chain(rest).collect())
 }

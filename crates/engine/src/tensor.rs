@@ -99,18 +99,21 @@ impl Tensor {
     }
 
     /// The elements, row-major; an error if this tensor carries one, or is only a name inside a trace.
+    #[track_caller]
     pub fn values(&self) -> Result<&[f32]> {
         if let Some(error) = &self.error {
             return Err((**error).clone());
         }
+        let site = Site::caller();
         self.data.as_deref().ok_or_else(|| Error::Trace {
             problem: "the values of a traced tensor are not known while tracing; use branch or repeat to depend on them"
                 .into(),
-            site: Site::default(),
+            site,
         })
     }
 
     /// The only element of a tensor that has one.
+    #[track_caller]
     pub fn item(&self) -> Result<f32> {
         match self.values()? {
             [x] => Ok(*x),

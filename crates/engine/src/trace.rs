@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::backend::cpu;
 use crate::eager;
 use crate::error::{Error, Result, Site};
 use crate::graph::{Builder, Graph, Value};
@@ -83,14 +84,7 @@ pub(crate) fn recording(args: &[Tensor], f: impl FnOnce(&[Tensor]) -> Vec<Tensor
     let types: Vec<(Type, &str)> = args.iter().map(|a| (Type::Tensor(a.shape().clone()), "")).collect();
     run(&types, Style::Record, |params| {
         let with_data: Vec<Tensor> = params.iter().zip(args).map(|(p, a)| p.with_data_of(a)).collect();
-        TRACES.with_borrow_mut(|traces| {
-            let Some(top) = traces.last_mut() else { return };
-            for tensor in &with_data {
-                if let (Some((_, value)), Some(data)) = (tensor.name(), tensor.data()) {
-                    top.data.push((value, data.clone()));
-                }
-            }
-        });
+        remember(&with_data);
         f(&with_data)
     })
 }
@@ -220,13 +214,7 @@ pub(crate) fn emit(op: Op, args: &[&Tensor], site: Site) -> Vec<Tensor> {
         match eager::apply(&op, args, &site) {
             Ok(values) => {
                 tensors = tensors.iter().zip(&values).map(|(t, v)| t.with_data_of(v)).collect();
-                TRACES.with_borrow_mut(|traces| {
-                    for t in &tensors {
-                        if let (Some((_, value)), Some(data)) = (t.name(), t.data()) {
-                            traces[level - 1].data.push((value, data.clone()));
-                        }
-                    }
-                });
+                remember(&tensors);
             }
             Err(error) => return failed(error),
         }
@@ -245,19 +233,42 @@ pub(crate) fn mistake(problem: impl Into<String>, site: Site) -> Error {
     error
 }
 
-/// Emits a whole graph into the innermost trace.
+/// Emits a whole graph into the innermost trace; one that records also runs it.
 pub(crate) fn inline(graph: &Graph, args: &[Tensor]) -> Result<Vec<Tensor>> {
     let level = TRACES.with_borrow(|traces| traces.len());
     let lifted: Vec<Value> = args.iter().map(|a| lift(a, level - 1)).collect::<Result<_>>()?;
-    TRACES.with_borrow_mut(|traces| {
+    let (tensors, style) = TRACES.with_borrow_mut(|traces| {
         let top = &mut traces[level - 1];
         let outs = top.builder.inline(graph, &lifted);
-        let tensors = outs.iter().map(|&v| Tensor::named(top.builder.shape(v), top.id, v)).collect();
+        let tensors: Vec<Tensor> = outs.iter().map(|&v| Tensor::named(top.builder.shape(v), top.id, v)).collect();
         match top.builder.error() {
             Some(error) => Err(error.clone()),
-            None => Ok(tensors),
+            None => Ok((tensors, top.style)),
         }
-    })
+    })?;
+    let data: Option<Vec<&[f32]>> = args.iter().map(|a| a.data().map(|d| &d[..])).collect();
+    match data {
+        Some(data) if style == Style::Record => {
+            let results = cpu::run_once(graph, &data)?;
+            let with_data = |(t, data): (&Tensor, Vec<f32>)| t.with_data_of(&Tensor::concrete(t.shape().clone(), data.into()));
+            let tensors: Vec<Tensor> = tensors.iter().zip(results).map(with_data).collect();
+            remember(&tensors);
+            Ok(tensors)
+        }
+        _ => Ok(tensors),
+    }
+}
+
+/// Keeps the values of tensors with the innermost trace.
+fn remember(tensors: &[Tensor]) {
+    TRACES.with_borrow_mut(|traces| {
+        let Some(top) = traces.last_mut() else { return };
+        for tensor in tensors {
+            if let (Some((_, value)), Some(data)) = (tensor.name(), tensor.data()) {
+                top.data.push((value, data.clone()));
+            }
+        }
+    });
 }
 
 /// Records an error in the innermost trace.

@@ -137,14 +137,28 @@ fn two_runs_of_a_session_give_the_same_bits() {
 }
 
 #[test]
-fn a_long_chain_of_selects_still_compiles() {
-    let graph = synod_engine::trace(&vec![synod_engine::Type::tensor([5]); 60], |s| {
-        let mut y = s[0].clone();
-        s.chunks_exact(2).for_each(|pair| y = pair[0].less(0.1).select(&y, &pair[1]) + pair[0].abs());
-        vec![y]
+fn chains_of_any_length_and_width_compile() {
+    let graph = synod_engine::trace(&vec![synod_engine::Type::tensor([5]); 81], |s| {
+        let mut chain = s[0].clone();
+        s[1..].chunks_exact(2).for_each(|pair| chain = pair[0].floor().select(&chain, &pair[1]));
+        let mut wide = s[0].clone();
+        s.chunks_exact(3).enumerate().for_each(|(i, t)| wide = t[0].select(&wide, &t[1]) + i as f32 * 0.1);
+        vec![chain, wide]
     });
-    let args: Vec<Vec<f64>> = (0..60).map(|i| Rng(i).apart(5)).collect();
+    let args: Vec<Vec<f64>> = (0..81).map(|i| Rng(i).apart(5)).collect();
     same(&graph.unwrap(), &args).unwrap();
+}
+
+#[test]
+fn chains_that_would_wait_for_each_other_stay_apart() {
+    // `a` and `a + b` could be one chain, and `b` and `b * aᵀ` another; but each would need a result of the other.
+    let graph = synod_engine::trace(&vec![synod_engine::Type::tensor([2, 2]); 2], |s| {
+        let a = s[0].exp();
+        let turned = a.transpose(&[1, 0]);
+        let b = s[1].sin();
+        vec![&a + &b, &b * &turned]
+    });
+    same(&graph.unwrap(), &[Rng(1).apart(4), Rng(2).apart(4)]).unwrap();
 }
 
 #[test]

@@ -16,7 +16,10 @@ fn main() {
     let simd = Simd::best();
     let filled = |len: usize| {
         let mut buffer = Buffer::zeroed(len);
-        buffer.iter_mut().enumerate().for_each(|(i, x)| *x = (i % 17) as f32 - 8.0);
+        buffer
+            .iter_mut()
+            .enumerate()
+            .for_each(|(i, x)| *x = (i % 17) as f32 - 8.0);
         buffer
     };
     let (a, b, mut c) = (filled(m * k), filled(k * n), Buffer::zeroed(m * n));
@@ -27,9 +30,23 @@ fn main() {
     while deadline.elapsed().as_secs_f64() < 2.0 {
         let start = Instant::now();
         let (a, b) = (Matrix::row_major(&a, k), Matrix::row_major(&b, n));
-        gemm(simd, m, n, k, a, b, &mut c, &Epilogue::default(), threads, &mut workspace);
+        gemm(
+            simd,
+            m,
+            n,
+            k,
+            a,
+            b,
+            &mut c,
+            &Epilogue::default(),
+            threads,
+            &mut workspace,
+        );
         best = best.min(start.elapsed().as_secs_f64());
     }
     let (level, speed) = (simd.level(), flops / best / 1e9);
-    println!("{level} gemm {m} x {n} x {k}, {threads} thread(s): {:.3} ms, {speed:.1} GFLOP/s", best * 1e3);
+    println!(
+        "{level} gemm {m} x {n} x {k}, {threads} thread(s): {:.3} ms, {speed:.1} GFLOP/s",
+        best * 1e3
+    );
 }

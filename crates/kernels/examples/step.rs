@@ -7,15 +7,22 @@
 use std::{hint::black_box, time::Instant};
 
 use synod_kernels::{
-    Access, Activation, Bias, Binary, Buffer, Chain, Dense, Epilogue, Gate, Hyper, Instr, Matrix, Packed, Reduction,
-    Rule, Simd, Source, Unary, bias_update, gemm_packed, gemm_workspace, reduce,
+    Access, Activation, Bias, Binary, Buffer, Chain, Dense, Epilogue, Gate, Hyper, Instr, Matrix, Packed,
+    Reduction, Rule, Simd, Source, Unary, bias_update, gemm_packed, gemm_workspace, reduce,
 };
 
 const WIDTHS: [usize; 10] = [460, 80, 60, 40, 20, 40, 60, 80, 100, 460];
 const LAYERS: usize = WIDTHS.len() - 1;
 const ROWS: usize = 10;
-const RULE: Rule = Rule::RmsProp { alpha: 0.9, eps: 1e-7 };
-const HYPER: Hyper = Hyper { rate: 1e-3, correction1: 1.0, correction2: 1.0 };
+const RULE: Rule = Rule::RmsProp {
+    alpha: 0.9,
+    eps: 1e-7,
+};
+const HYPER: Hyper = Hyper {
+    rate: 1e-3,
+    correction1: 1.0,
+    correction2: 1.0,
+};
 
 struct Layer {
     w: Buffer,
@@ -29,7 +36,8 @@ struct Network {
     activations: Vec<Buffer>,
     gradients: Vec<Buffer>,
     error: Chain,
-    scaled: Chain,
+    factor: Chain,
+    product: Chain,
 }
 
 fn random(len: usize, scale: f32, seed: &mut u32) -> Buffer {
@@ -42,37 +50,54 @@ fn random(len: usize, scale: f32, seed: &mut u32) -> Buffer {
 }
 
 fn activation(layer: usize) -> Activation {
-    if layer + 1 < LAYERS { Activation::Relu } else { Activation::Identity }
+    if layer + 1 < LAYERS {
+        Activation::Relu
+    } else {
+        Activation::Identity
+    }
 }
 
 fn shape(layer: usize, rows: usize) -> Dense {
-    Dense { rows, inputs: WIDTHS[layer], outputs: WIDTHS[layer + 1] }
+    Dense {
+        rows,
+        inputs: WIDTHS[layer],
+        outputs: WIDTHS[layer + 1],
+    }
 }
 
 impl Network {
     fn new() -> Network {
         let mut seed = 1;
         let layer = |pair: &[usize]| Layer {
-            w: random(pair[0] * pair[1], (6.0 / (pair[0] + pair[1]) as f32).sqrt(), &mut seed),
+            w: random(
+                pair[0] * pair[1],
+                (6.0 / (pair[0] + pair[1]) as f32).sqrt(),
+                &mut seed,
+            ),
             v: Buffer::zeroed(pair[0] * pair[1]),
             bias: Buffer::zeroed(pair[1]),
             bias_v: Buffer::zeroed(pair[1]),
         };
         let layers = WIDTHS.windows(2).map(layer).collect();
         let rows = |width: &usize| Buffer::zeroed(ROWS * width);
-        let error = vec![Instr::Binary(Binary::Sub, 0, 0, 1), Instr::Binary(Binary::Mul, 1, 0, 0)];
-        let scaled = vec![
-            Instr::Unary(Unary::Sqrt, 1, 1),
+        let error = vec![
+            Instr::Binary(Binary::Sub, 0, 0, 1),
+            Instr::Binary(Binary::Mul, 1, 0, 0),
+        ];
+        let factor = vec![
+            Instr::Unary(Unary::Sqrt, 1, 0),
             Instr::Splat(2, (ROWS * WIDTHS[LAYERS]) as f32),
             Instr::Binary(Binary::Mul, 1, 1, 2),
-            Instr::Binary(Binary::Div, 0, 0, 1),
+            Instr::Unary(Unary::Recip, 0, 1),
         ];
+        let product = vec![Instr::Binary(Binary::Mul, 0, 0, 1)];
         Network {
             layers,
             activations: WIDTHS.iter().map(rows).collect(),
             gradients: WIDTHS.iter().map(rows).collect(),
             error: Chain::new(vec![Access::Full; 2], error, vec![0, 1]).expect("a valid chain"),
-            scaled: Chain::new(vec![Access::Full, Access::Scalar], scaled, vec![0]).expect("a valid chain"),
+            factor: Chain::new(vec![Access::Full], factor, vec![0]).expect("a valid chain"),
+            product: Chain::new(vec![Access::Full, Access::Scalar], product, vec![0]).expect("a valid chain"),
         }
     }
 
@@ -84,7 +109,14 @@ impl Network {
         };
         for (i, layer) in self.layers.iter().enumerate() {
             let (before, after) = self.activations.split_at_mut(i + 1);
-            shape(i, ROWS).forward(simd, &before[i], &layer.w, Some(&layer.bias), activation(i), &mut after[0]);
+            shape(i, ROWS).forward(
+                simd,
+                &before[i],
+                &layer.w,
+                Some(&layer.bias),
+                activation(i),
+                &mut after[0],
+            );
         }
         lap(laps, 0);
         let len = ROWS * WIDTHS[LAYERS];
@@ -92,9 +124,18 @@ impl Network {
         let (input, output) = self.activations.split_at_mut(LAYERS);
         let gradient = &mut self.gradients[LAYERS];
         let sources = [Source::Output(1), Source::Slice(&input[0])];
-        self.error.run(simd, len, &sources, &mut [gradient, &mut output[0]]);
+        self.error
+            .run(simd, len, &sources, &mut [gradient, &mut output[0]]);
         reduce(simd, Reduction::Mean, 1, len, 1, &output[0], &mut mean);
-        self.scaled.run(simd, len, &[Source::Output(0), Source::Slice(&mean)], &mut [gradient]);
+        let mut factor = [0.0];
+        self.factor
+            .run(simd, 1, &[Source::Slice(&mean)], &mut [&mut factor]);
+        self.product.run(
+            simd,
+            len,
+            &[Source::Output(0), Source::Slice(&factor)],
+            &mut [gradient],
+        );
         lap(laps, 1);
         for (i, layer) in self.layers.iter_mut().enumerate().rev() {
             let (dx, dy) = self.gradients.split_at_mut(i + 1);
@@ -119,7 +160,10 @@ impl Network {
     fn infer(&mut self, simd: Simd, rows: usize) {
         for (i, layer) in self.layers.iter().enumerate() {
             let (before, after) = self.activations.split_at_mut(i + 1);
-            let (x, y) = (&before[i][..rows * WIDTHS[i]], &mut after[0][..rows * WIDTHS[i + 1]]);
+            let (x, y) = (
+                &before[i][..rows * WIDTHS[i]],
+                &mut after[0][..rows * WIDTHS[i + 1]],
+            );
             shape(i, rows).forward(simd, x, &layer.w, Some(&layer.bias), activation(i), y);
         }
     }
@@ -139,7 +183,10 @@ fn time(rounds: usize, mut f: impl FnMut()) -> (f64, f64) {
 }
 
 fn main() {
-    let rounds = std::env::args().nth(1).and_then(|x| x.parse().ok()).unwrap_or(20_000);
+    let rounds = std::env::args()
+        .nth(1)
+        .and_then(|x| x.parse().ok())
+        .unwrap_or(20_000);
     let simd = Simd::best();
     let parameters: usize = WIDTHS.windows(2).map(|pair| pair[0] * pair[1]).sum();
     let flops = 2 * ROWS * (3 * parameters - WIDTHS[0] * WIDTHS[1]);
@@ -160,8 +207,14 @@ fn main() {
         }
     });
     let speed = flops as f64 / min / 1e3;
-    println!("{} step, batch {ROWS}: min {min:.1} us, median {median:.1} us, {speed:.1} GFLOP/s", simd.level());
-    println!("  forward, error, backward, first layer: {:?} ns at best; loss {:.4} -> {:.4}", best, loss[0], loss[1]);
+    println!(
+        "{} step, batch {ROWS}: min {min:.1} us, median {median:.1} us, {speed:.1} GFLOP/s",
+        simd.level()
+    );
+    println!(
+        "  forward, error, backward, first layer: {:?} ns at best; loss {:.4} -> {:.4}",
+        best, loss[0], loss[1]
+    );
     let (min, median) = time(rounds, || network.infer(simd, 1));
     let gigabytes = parameters as f64 * 4.0 / min / 1e3;
     println!("inference, 1 row: min {min:.1} us, median {median:.1} us, {gigabytes:.0} GB/s");
@@ -172,16 +225,28 @@ fn main() {
         .iter()
         .enumerate()
         .map(|(i, layer)| {
-            Packed::pack_b(simd, WIDTHS[i], WIDTHS[i + 1], Matrix::row_major(&layer.w, WIDTHS[i + 1]))
+            Packed::pack_b(
+                simd,
+                WIDTHS[i],
+                WIDTHS[i + 1],
+                Matrix::row_major(&layer.w, WIDTHS[i + 1]),
+            )
         })
         .collect();
-    let mut values: Vec<Buffer> = WIDTHS.iter().map(|width| random(rows * width, 1.0, &mut seed)).collect();
+    let mut values: Vec<Buffer> = WIDTHS
+        .iter()
+        .map(|width| random(rows * width, 1.0, &mut seed))
+        .collect();
     let mut workspace = Buffer::zeroed(gemm_workspace(simd, rows, 460, 460, 1));
     let (min, median) = time(rounds / 20 + 1, || {
         for (i, b) in packed.iter().enumerate() {
             let (before, after) = values.split_at_mut(i + 1);
             let bias = Bias::PerColumn(&network.layers[i].bias);
-            let epilogue = Epilogue { bias, activation: activation(i), ..Epilogue::default() };
+            let epilogue = Epilogue {
+                bias,
+                activation: activation(i),
+                ..Epilogue::default()
+            };
             let a = Matrix::row_major(&before[i], WIDTHS[i]);
             gemm_packed(simd, rows, a, b, &mut after[0], &epilogue, 1, &mut workspace);
         }

@@ -2,7 +2,7 @@
 
 use crate::{
     math,
-    vector::{Vector, load_up_to},
+    vector::{Vector, load_up_to, store_up_to},
 };
 
 /// The function applied to the result of a product.
@@ -26,7 +26,10 @@ impl Activation {
     /// Whether the function is cheap enough to be compiled into every tile.
     #[inline(always)]
     pub(crate) fn is_linear(self) -> bool {
-        matches!(self, Activation::Identity | Activation::Relu | Activation::LeakyRelu(_))
+        matches!(
+            self,
+            Activation::Identity | Activation::Relu | Activation::LeakyRelu(_)
+        )
     }
 
     /// Applies a piecewise linear activation, and leaves the others out.
@@ -39,9 +42,7 @@ impl Activation {
         unsafe {
             match self {
                 Activation::Relu => V::splat(0.0).max(x),
-                Activation::LeakyRelu(slope) => {
-                    V::select(V::splat(0.0).less(x), x, x * V::splat(slope))
-                }
+                Activation::LeakyRelu(slope) => V::select(V::splat(0.0).less(x), x, x * V::splat(slope)),
                 _ => x,
             }
         }
@@ -91,7 +92,10 @@ impl Gate<'_> {
             Gate::Open => return,
             Gate::Relu(y) | Gate::LeakyRelu(_, y) | Gate::Sigmoid(y) | Gate::Tanh(y) => y.len(),
         };
-        assert!(outputs == len, "{what}: the gate has {outputs} outputs, the gradient {len} elements");
+        assert!(
+            outputs == len,
+            "{what}: the gate has {outputs} outputs, the gradient {len} elements"
+        );
     }
 
     /// Passes `count <= LANES` gradients, whose outputs start at `index`.
@@ -123,36 +127,27 @@ impl Gate<'_> {
         }
     }
 
-    /// Passes up to four gradients, whose outputs start at `index`.
+    /// Passes all of `count` gradients in place.
     ///
     /// # Safety
-    /// `index + count` outputs exist.
+    /// The CPU supports `V`, and `count` gradients and outputs exist.
     #[inline(always)]
-    pub(crate) unsafe fn apply_quad(&self, mut d: [f32; 4], index: usize, count: usize) -> [f32; 4] {
-        let pointer = match *self {
-            Gate::Open => return d,
-            Gate::Relu(y) | Gate::LeakyRelu(_, y) | Gate::Sigmoid(y) | Gate::Tanh(y) => y.as_ptr(),
-        };
-        let mut outputs = [0.0; 4];
-        // SAFETY: the caller vouches for `count` outputs from `index` on.
-        unsafe {
-            if count == 4 {
-                outputs = pointer.add(index).cast::<[f32; 4]>().read_unaligned();
-            } else {
-                for (i, y) in outputs.iter_mut().enumerate().take(count) {
-                    *y = *pointer.add(index + i);
-                }
-            }
+    pub(crate) unsafe fn apply_all<V: Vector>(&self, d: *mut f32, count: usize) {
+        if matches!(self, Gate::Open) {
+            return;
         }
-        for (d, y) in d.iter_mut().zip(outputs) {
-            *d = match *self {
-                Gate::Open => *d,
-                Gate::Relu(_) => if y > 0.0 { *d } else { 0.0 },
-                Gate::LeakyRelu(slope, _) => if y > 0.0 { *d } else { slope * *d },
-                Gate::Sigmoid(_) => *d * (y * (1.0 - y)),
-                Gate::Tanh(_) => *d * (1.0 - y * y),
+        let mut i = 0;
+        while i < count {
+            let part = (count - i).min(V::LANES);
+            // SAFETY: passed on from the caller.
+            unsafe {
+                store_up_to(
+                    self.apply(load_up_to::<V>(d.add(i), part), i, part),
+                    d.add(i),
+                    part,
+                )
             };
+            i += part;
         }
-        d
     }
 }

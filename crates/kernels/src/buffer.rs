@@ -48,7 +48,10 @@ impl Buffer {
     /// A buffer of `len` zeros.
     pub fn zeroed(len: usize) -> Buffer {
         if len == 0 {
-            return Buffer { start: NonNull::dangling(), len };
+            return Buffer {
+                start: NonNull::dangling(),
+                len,
+            };
         }
         let layout = Buffer::layout(len);
         // SAFETY: the layout is not empty, and the block is written in full before it is read.
@@ -90,7 +93,10 @@ impl Buffer {
     ///
     /// # Panics
     /// As [`Buffer::views`], and if there are more than [`Buffer::MAX_VIEWS`] reads or writes.
-    #[expect(clippy::type_complexity, reason = "one use, and a name would hide the shape of the call")]
+    #[expect(
+        clippy::type_complexity,
+        reason = "one use, and a name would hide the shape of the call"
+    )]
     pub fn split_many<'a>(
         &'a mut self,
         reads: &[Span],
@@ -98,11 +104,17 @@ impl Buffer {
         f: &mut dyn FnMut(&[&[f32]], &mut [&mut [f32]]),
     ) {
         let fits = reads.len() <= Buffer::MAX_VIEWS && writes.len() <= Buffer::MAX_VIEWS;
-        assert!(fits, "split_many: {} reads and {} writes, at most 64 each", reads.len(), writes.len());
+        assert!(
+            fits,
+            "split_many: {} reads and {} writes, at most 64 each",
+            reads.len(),
+            writes.len()
+        );
         self.check(reads, writes);
         let start = self.start.as_ptr();
         let mut shared: [&'a [f32]; Buffer::MAX_VIEWS] = [&[]; Buffer::MAX_VIEWS];
-        let mut exclusive: [&'a mut [f32]; Buffer::MAX_VIEWS] = [(); Buffer::MAX_VIEWS].map(|()| Default::default());
+        let mut exclusive: [&'a mut [f32]; Buffer::MAX_VIEWS] =
+            [(); Buffer::MAX_VIEWS].map(|()| Default::default());
         for (view, span) in shared.iter_mut().zip(reads) {
             // SAFETY: in bounds, and overlapped by no write.
             *view = unsafe { slice::from_raw_parts(start.add(span.start), span.len) };
@@ -125,7 +137,10 @@ impl Buffer {
         }
         for (i, write) in writes.iter().enumerate() {
             for other in reads.iter().chain(&writes[..i]) {
-                assert!(!write.overlaps(*other), "the written {write:?} overlaps {other:?}");
+                assert!(
+                    !write.overlaps(*other),
+                    "the written {write:?} overlaps {other:?}"
+                );
             }
         }
     }
@@ -196,7 +211,9 @@ impl Default for Buffer {
 
 impl fmt::Debug for Buffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Buffer").field("len", &self.len).finish_non_exhaustive()
+        f.debug_struct("Buffer")
+            .field("len", &self.len)
+            .finish_non_exhaustive()
     }
 }
 
@@ -210,12 +227,20 @@ mod tests {
 
     #[test]
     fn is_zeroed_and_aligned_at_every_size() {
-        let lengths: &[usize] = if cfg!(miri) { &[0, 1, 17] } else { &[0, 1, 17, HUGE_PAGE / 4 - 1, HUGE_PAGE / 4 + 3] };
+        let lengths: &[usize] = if cfg!(miri) {
+            &[0, 1, 17]
+        } else {
+            &[0, 1, 17, HUGE_PAGE / 4 - 1, HUGE_PAGE / 4 + 3]
+        };
         for &len in lengths {
             let buffer = Buffer::zeroed(len);
             assert!(buffer.len() == len && buffer.iter().all(|&x| x == 0.0));
-            let align = if len * 4 >= HUGE_PAGE { HUGE_PAGE } else { CACHE_LINE };
-            assert!(len == 0 || buffer.as_ptr() as usize % align == 0);
+            let align = if len * 4 >= HUGE_PAGE {
+                HUGE_PAGE
+            } else {
+                CACHE_LINE
+            };
+            assert!(len == 0 || (buffer.as_ptr() as usize).is_multiple_of(align));
         }
     }
 
@@ -232,10 +257,14 @@ mod tests {
     #[test]
     fn split_many_gives_as_many_views_as_spans() {
         let mut buffer = Buffer::zeroed(8);
-        buffer.split_many(&[span(0, 4), span(1, 2)], &[span(4, 2), span(6, 2)], &mut |reads, writes| {
-            assert_eq!((reads.len(), writes.len()), (2, 2));
-            writes[1][1] = reads[0].len() as f32;
-        });
+        buffer.split_many(
+            &[span(0, 4), span(1, 2)],
+            &[span(4, 2), span(6, 2)],
+            &mut |reads, writes| {
+                assert_eq!((reads.len(), writes.len()), (2, 2));
+                writes[1][1] = reads[0].len() as f32;
+            },
+        );
         assert_eq!(buffer[7], 4.0);
     }
 

@@ -7,7 +7,12 @@ use crate::{
 
 /// `y += a * x`.
 pub fn axpy(simd: Simd, a: f32, x: &[f32], y: &mut [f32]) {
-    assert!(x.len() == y.len(), "axpy: {} inputs, {} outputs", x.len(), y.len());
+    assert!(
+        x.len() == y.len(),
+        "axpy: {} inputs, {} outputs",
+        x.len(),
+        y.len()
+    );
     simd.run(Axpy(a, x, y));
 }
 
@@ -18,7 +23,12 @@ pub fn scale(simd: Simd, a: f32, x: &mut [f32]) {
 
 /// The inner product, accumulated in double precision; the same bits at every level.
 pub fn dot(simd: Simd, x: &[f32], y: &[f32]) -> f64 {
-    assert!(x.len() == y.len(), "dot: {} elements against {}", x.len(), y.len());
+    assert!(
+        x.len() == y.len(),
+        "dot: {} elements against {}",
+        x.len(),
+        y.len()
+    );
     simd.run(Dot(x, y))
 }
 

@@ -7,25 +7,45 @@ use crate::{
 
 /// Rounds to IEEE half precision.
 pub fn to_f16(simd: Simd, x: &[f32], y: &mut [u16]) {
-    assert!(x.len() == y.len(), "to_f16: {} inputs, {} outputs", x.len(), y.len());
+    assert!(
+        x.len() == y.len(),
+        "to_f16: {} inputs, {} outputs",
+        x.len(),
+        y.len()
+    );
     simd.run(ToF16(x, y));
 }
 
 /// Widens IEEE half precision.
 pub fn from_f16(simd: Simd, x: &[u16], y: &mut [f32]) {
-    assert!(x.len() == y.len(), "from_f16: {} inputs, {} outputs", x.len(), y.len());
+    assert!(
+        x.len() == y.len(),
+        "from_f16: {} inputs, {} outputs",
+        x.len(),
+        y.len()
+    );
     simd.run(FromF16(x, y));
 }
 
 /// Rounds to bfloat16.
 pub fn to_bf16(simd: Simd, x: &[f32], y: &mut [u16]) {
-    assert!(x.len() == y.len(), "to_bf16: {} inputs, {} outputs", x.len(), y.len());
+    assert!(
+        x.len() == y.len(),
+        "to_bf16: {} inputs, {} outputs",
+        x.len(),
+        y.len()
+    );
     simd.run(ToBf16(x, y));
 }
 
 /// Widens bfloat16.
 pub fn from_bf16(simd: Simd, x: &[u16], y: &mut [f32]) {
-    assert!(x.len() == y.len(), "from_bf16: {} inputs, {} outputs", x.len(), y.len());
+    assert!(
+        x.len() == y.len(),
+        "from_bf16: {} inputs, {} outputs",
+        x.len(),
+        y.len()
+    );
     simd.run(FromBf16(x, y));
 }
 
@@ -76,7 +96,11 @@ impl Kernel for ToBf16<'_> {
             let bits = x.to_bits();
             let rounded = bits.wrapping_add(0x7fff + ((bits >> 16) & 1));
             // Rounding could carry a NaN into infinity; its quiet bit is set instead.
-            let kept = if bits & 0x7fff_ffff > 0x7f80_0000 { bits | 0x0040_0000 } else { rounded };
+            let kept = if bits & 0x7fff_ffff > 0x7f80_0000 {
+                bits | 0x0040_0000
+            } else {
+                rounded
+            };
             *y = (kept >> 16) as u16;
         }
     }

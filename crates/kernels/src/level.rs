@@ -2,9 +2,9 @@
 
 use std::{env, error::Error, fmt, str::FromStr, sync::OnceLock};
 
-use crate::vector::{Portable, Vector};
 #[cfg(target_arch = "x86_64")]
 use crate::vector::{Avx2, Avx512};
+use crate::vector::{Portable, Vector};
 
 /// A set of vector instructions the kernels are compiled for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,8 +60,12 @@ impl FromStr for Level {
     type Err = LevelError;
 
     fn from_str(text: &str) -> Result<Level, LevelError> {
-        let found = Level::ALL.into_iter().find(|level| level.name().eq_ignore_ascii_case(text.trim()));
-        found.ok_or_else(|| LevelError::Unknown { value: text.to_owned() })
+        let found = Level::ALL
+            .into_iter()
+            .find(|level| level.name().eq_ignore_ascii_case(text.trim()));
+        found.ok_or_else(|| LevelError::Unknown {
+            value: text.to_owned(),
+        })
     }
 }
 
@@ -84,11 +88,17 @@ impl fmt::Display for LevelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LevelError::Unknown { value } => {
-                write!(f, "SYNOD_SIMD={value:?} names no instruction set; use portable, avx2 or avx512")
+                write!(
+                    f,
+                    "SYNOD_SIMD={value:?} names no instruction set; use portable, avx2 or avx512"
+                )
             }
             LevelError::Unsupported { level } => {
                 let best = Simd::detect().level;
-                write!(f, "SYNOD_SIMD={level}: this CPU does not support {level}; its best level is {best}")
+                write!(
+                    f,
+                    "SYNOD_SIMD={level}: this CPU does not support {level}; its best level is {best}"
+                )
             }
         }
     }
@@ -137,7 +147,9 @@ impl Simd {
 
     fn detect() -> Simd {
         let best = Level::ALL.into_iter().rev().find_map(Simd::at);
-        best.unwrap_or(Simd { level: Level::Portable })
+        best.unwrap_or(Simd {
+            level: Level::Portable,
+        })
     }
 
     /// Runs `kernel` compiled for this level's instructions.
@@ -178,7 +190,10 @@ mod tests {
             assert_eq!(level.name().parse(), Ok(level));
         }
         let error = "sse9".parse::<Level>().unwrap_err();
-        assert!(error.to_string().contains("use portable, avx2 or avx512"), "{error}");
+        assert!(
+            error.to_string().contains("use portable, avx2 or avx512"),
+            "{error}"
+        );
     }
 
     #[test]

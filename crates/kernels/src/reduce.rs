@@ -30,10 +30,24 @@ pub fn reduce(simd: Simd, kind: Reduction, outer: usize, len: usize, inner: usiz
         x.len(),
         y.len()
     );
-    let shape = Shape { outer, len, inner, x, y };
+    let shape = Shape {
+        outer,
+        len,
+        inner,
+        x,
+        y,
+    };
     match kind {
-        Reduction::Sum => simd.run(Reduce { shape, fold: Sum { scale: 1.0 } }),
-        Reduction::Mean => simd.run(Reduce { shape, fold: Sum { scale: 1.0 / len.max(1) as f32 } }),
+        Reduction::Sum => simd.run(Reduce {
+            shape,
+            fold: Sum { scale: 1.0 },
+        }),
+        Reduction::Mean => simd.run(Reduce {
+            shape,
+            fold: Sum {
+                scale: 1.0 / len.max(1) as f32,
+            },
+        }),
         Reduction::Max => simd.run(Reduce { shape, fold: Max }),
         Reduction::Min => simd.run(Reduce { shape, fold: Min }),
     }
@@ -118,11 +132,19 @@ impl<F: Fold> Kernel for Reduce<'_, F> {
 
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
-        let Shape { outer, len, inner, x, y } = self.shape;
+        let Shape {
+            outer,
+            len,
+            inner,
+            x,
+            y,
+        } = self.shape;
         for o in 0..outer {
             if inner == 1 {
                 // SAFETY: the CPU is vouched for by the caller.
-                y[o] = self.fold.finish(unsafe { row::<V, F>(&x[o * len..(o + 1) * len]) });
+                y[o] = self
+                    .fold
+                    .finish(unsafe { row::<V, F>(&x[o * len..(o + 1) * len]) });
                 continue;
             }
             let mut column = 0;

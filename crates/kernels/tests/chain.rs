@@ -9,7 +9,13 @@ fn scalar(f: Unary, x: f32) -> f32 {
     match f {
         Unary::Neg => -x,
         Unary::Abs => x.abs(),
-        Unary::Sign => if x == 0.0 || x.is_nan() { x } else { x.signum() },
+        Unary::Sign => {
+            if x == 0.0 || x.is_nan() {
+                x
+            } else {
+                x.signum()
+            }
+        }
         Unary::Exp => x.exp(),
         Unary::Log => x.ln(),
         Unary::Sqrt => x.sqrt(),
@@ -18,7 +24,13 @@ fn scalar(f: Unary, x: f32) -> f32 {
         Unary::Cos => x.cos(),
         Unary::Tanh => x.tanh(),
         Unary::Sigmoid => 1.0 / (1.0 + (-x).exp()),
-        Unary::Relu => if x > 0.0 || x.is_nan() { x } else { 0.0 },
+        Unary::Relu => {
+            if x > 0.0 || x.is_nan() {
+                x
+            } else {
+                0.0
+            }
+        }
         Unary::Erf => unreachable!("tested with the other functions"),
         Unary::Floor => x.floor(),
     }
@@ -30,8 +42,20 @@ fn scalar2(f: Binary, a: f32, b: f32) -> f32 {
         Binary::Sub => a - b,
         Binary::Mul => a * b,
         Binary::Div => a / b,
-        Binary::Max => if a.is_nan() || b.is_nan() { f32::NAN } else { a.max(b) },
-        Binary::Min => if a.is_nan() || b.is_nan() { f32::NAN } else { a.min(b) },
+        Binary::Max => {
+            if a.is_nan() || b.is_nan() {
+                f32::NAN
+            } else {
+                a.max(b)
+            }
+        }
+        Binary::Min => {
+            if a.is_nan() || b.is_nan() {
+                f32::NAN
+            } else {
+                a.min(b)
+            }
+        }
         Binary::Pow => a.powf(b),
         Binary::Less => f32::from(a < b),
         Binary::Equal => f32::from(a == b),
@@ -56,9 +80,23 @@ fn interpret(inputs: &[f32], instrs: &[Instr], outputs: &[u16]) -> Vec<f32> {
 }
 
 /// Operations whose vector form is exact, so that errors cannot grow along a random chain.
-const EXACT1: [Unary; 6] = [Unary::Neg, Unary::Abs, Unary::Sign, Unary::Relu, Unary::Floor, Unary::Neg];
-const EXACT2: [Binary; 7] =
-    [Binary::Add, Binary::Sub, Binary::Mul, Binary::Max, Binary::Min, Binary::Less, Binary::Equal];
+const EXACT1: [Unary; 6] = [
+    Unary::Neg,
+    Unary::Abs,
+    Unary::Sign,
+    Unary::Relu,
+    Unary::Floor,
+    Unary::Neg,
+];
+const EXACT2: [Binary; 7] = [
+    Binary::Add,
+    Binary::Sub,
+    Binary::Mul,
+    Binary::Max,
+    Binary::Min,
+    Binary::Less,
+    Binary::Equal,
+];
 
 fn random_instr(random: &mut Random, set: &mut Vec<u16>, registers: usize) -> Instr {
     let mut read = || set[random.below(set.len())];
@@ -95,8 +133,9 @@ fn random_chains_agree_bit_for_bit_with_the_interpreter() {
             .collect();
         let mut set: Vec<u16> = (0..count as u16).collect();
         let length = if cfg!(miri) { 6 } else { 25 };
-        let instrs: Vec<Instr> =
-            (0..random.below(length)).map(|_| random_instr(&mut random, &mut set, registers)).collect();
+        let instrs: Vec<Instr> = (0..random.below(length))
+            .map(|_| random_instr(&mut random, &mut set, registers))
+            .collect();
         let outputs: Vec<u16> = (0..outputs_len).map(|_| set[random.below(set.len())]).collect();
         let chain = Chain::new(access.clone(), instrs.clone(), outputs.clone()).unwrap();
         let in_place: Vec<Option<usize>> = access
@@ -133,7 +172,10 @@ fn random_chains_agree_bit_for_bit_with_the_interpreter() {
                 for (o, wanted) in wanted.into_iter().enumerate() {
                     let found = found[o][i];
                     let same = found == wanted || found.is_nan() && wanted.is_nan();
-                    assert!(same, "round {round} {simd:?}, output {o}, element {i}: {found} is not {wanted}");
+                    assert!(
+                        same,
+                        "round {round} {simd:?}, output {o}, element {i}: {found} is not {wanted}"
+                    );
                 }
             }
         }
@@ -143,8 +185,19 @@ fn random_chains_agree_bit_for_bit_with_the_interpreter() {
 #[test]
 fn every_function_is_reached_by_its_name() {
     let unary = [
-        Unary::Exp, Unary::Log, Unary::Sqrt, Unary::Recip, Unary::Sin, Unary::Cos, Unary::Tanh, Unary::Sigmoid,
-        Unary::Abs, Unary::Floor, Unary::Sign, Unary::Neg, Unary::Relu,
+        Unary::Exp,
+        Unary::Log,
+        Unary::Sqrt,
+        Unary::Recip,
+        Unary::Sin,
+        Unary::Cos,
+        Unary::Tanh,
+        Unary::Sigmoid,
+        Unary::Abs,
+        Unary::Floor,
+        Unary::Sign,
+        Unary::Neg,
+        Unary::Relu,
     ];
     let x: Vec<f32> = (1..38).map(|i| i as f32 * 0.17).collect();
     for simd in levels() {
@@ -153,16 +206,27 @@ fn every_function_is_reached_by_its_name() {
             let mut y = vec![0.0; x.len()];
             chain.run(simd, x.len(), &[Source::Slice(&x)], &mut [&mut y]);
             for (&x, &y) in x.iter().zip(&y) {
-                assert!((y - scalar(f, x)).abs() <= 2e-6 * y.abs().max(1.0), "{f:?}({x}) = {y}");
+                assert!(
+                    (y - scalar(f, x)).abs() <= 2e-6 * y.abs().max(1.0),
+                    "{f:?}({x}) = {y}"
+                );
             }
         }
         for f in [Binary::Pow, Binary::Div] {
             let accesses = vec![Access::Full, Access::Scalar];
             let chain = Chain::new(accesses, vec![Instr::Binary(f, 1, 0, 1)], vec![1]).unwrap();
             let mut y = x.clone();
-            chain.run(simd, x.len(), &[Source::Output(0), Source::Slice(&[1.7])], &mut [&mut y]);
+            chain.run(
+                simd,
+                x.len(),
+                &[Source::Output(0), Source::Slice(&[1.7])],
+                &mut [&mut y],
+            );
             for (&x, &y) in x.iter().zip(&y) {
-                assert!((y - scalar2(f, x, 1.7)).abs() <= 2e-6 * y.abs(), "{f:?}({x}, 1.7) = {y}");
+                assert!(
+                    (y - scalar2(f, x, 1.7)).abs() <= 2e-6 * y.abs(),
+                    "{f:?}({x}, 1.7) = {y}"
+                );
             }
         }
     }
@@ -173,7 +237,12 @@ fn outputs_may_be_exchanged_in_place() {
     let chain = Chain::new(vec![Access::Full; 2], vec![], vec![1, 0]).unwrap();
     for simd in levels() {
         let (mut a, mut b) = (vec![1.0; 700], vec![2.0; 700]);
-        chain.run(simd, 700, &[Source::Output(0), Source::Output(1)], &mut [&mut a, &mut b]);
+        chain.run(
+            simd,
+            700,
+            &[Source::Output(0), Source::Output(1)],
+            &mut [&mut a, &mut b],
+        );
         assert!(a.iter().all(|&x| x == 2.0) && b.iter().all(|&x| x == 1.0));
     }
 }
@@ -181,11 +250,26 @@ fn outputs_may_be_exchanged_in_place() {
 #[test]
 fn mistakes_are_told_apart() {
     let unset = Chain::new(vec![], vec![Instr::Unary(Unary::Neg, 0, 3)], vec![0]).unwrap_err();
-    assert_eq!(unset, ChainError::Unset { register: 3, instruction: Some(0) });
+    assert_eq!(
+        unset,
+        ChainError::Unset {
+            register: 3,
+            instruction: Some(0)
+        }
+    );
     let never = Chain::new(vec![], vec![], vec![2]).unwrap_err();
-    assert_eq!(never.to_string(), "register 2 is an output, but nothing writes it");
+    assert_eq!(
+        never.to_string(),
+        "register 2 is an output, but nothing writes it"
+    );
     let large = Chain::new(vec![], vec![Instr::Splat(64, 0.0)], vec![]).unwrap_err();
-    assert_eq!(large, ChainError::TooMany { what: "registers", count: 65 });
+    assert_eq!(
+        large,
+        ChainError::TooMany {
+            what: "registers",
+            count: 65
+        }
+    );
     let period = Chain::new(vec![Access::Row(0)], vec![], vec![]).unwrap_err();
     assert_eq!(period, ChainError::ZeroPeriod { input: 0 });
 }

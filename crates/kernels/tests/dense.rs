@@ -8,16 +8,44 @@ use synod_kernels::{Activation, Dense, Gate, Hyper, Rule, Simd, update};
 fn shapes() -> Vec<Dense> {
     let mut random = Random::new(7);
     let mut shapes = vec![
-        Dense { rows: 0, inputs: 5, outputs: 5 },
-        Dense { rows: 3, inputs: 0, outputs: 9 },
-        Dense { rows: 3, inputs: 9, outputs: 0 },
-        Dense { rows: 10, inputs: 40, outputs: 20 },
-        Dense { rows: 1, inputs: 33, outputs: 130 },
+        Dense {
+            rows: 0,
+            inputs: 5,
+            outputs: 5,
+        },
+        Dense {
+            rows: 3,
+            inputs: 0,
+            outputs: 9,
+        },
+        Dense {
+            rows: 3,
+            inputs: 9,
+            outputs: 0,
+        },
+        Dense {
+            rows: 10,
+            inputs: 40,
+            outputs: 20,
+        },
+        Dense {
+            rows: 1,
+            inputs: 33,
+            outputs: 130,
+        },
     ];
     for rows in 1..=rounds(35) {
         let wide = if cfg!(miri) { 12 } else { 90 };
-        shapes.push(Dense { rows, inputs: 1 + random.below(wide), outputs: 1 + random.below(wide) });
-        shapes.push(Dense { rows, inputs: 1 + random.below(9), outputs: 1 + random.below(9) });
+        shapes.push(Dense {
+            rows,
+            inputs: 1 + random.below(wide),
+            outputs: 1 + random.below(wide),
+        });
+        shapes.push(Dense {
+            rows,
+            inputs: 1 + random.below(9),
+            outputs: 1 + random.below(9),
+        });
     }
     shapes
 }
@@ -26,7 +54,13 @@ fn activate(act: Activation, x: f64) -> f64 {
     match act {
         Activation::Identity => x,
         Activation::Relu => x.max(0.0),
-        Activation::LeakyRelu(slope) => if x > 0.0 { x } else { slope as f64 * x },
+        Activation::LeakyRelu(slope) => {
+            if x > 0.0 {
+                x
+            } else {
+                slope as f64 * x
+            }
+        }
         Activation::Sigmoid => 1.0 / (1.0 + (-x).exp()),
         Activation::Tanh => x.tanh(),
         Activation::Gelu => 0.5 * x * (1.0 + erf(x / 2f64.sqrt())),
@@ -45,14 +79,20 @@ fn forward_is_the_activated_affine_map() {
     ];
     let mut random = Random::new(1);
     for (i, shape) in shapes().into_iter().enumerate() {
-        let Dense { rows, inputs, outputs } = shape;
+        let Dense {
+            rows,
+            inputs,
+            outputs,
+        } = shape;
         let (x, w) = (random.numbers(rows * inputs), random.numbers(inputs * outputs));
         let bias = (i % 3 > 0).then(|| random.numbers(outputs));
         let act = activations[i % activations.len()];
         let mut wanted = vec![0.0; rows * outputs];
         for r in 0..rows {
             for c in 0..outputs {
-                let sum: f64 = (0..inputs).map(|k| x[r * inputs + k] as f64 * w[k * outputs + c] as f64).sum();
+                let sum: f64 = (0..inputs)
+                    .map(|k| x[r * inputs + k] as f64 * w[k * outputs + c] as f64)
+                    .sum();
                 wanted[r * outputs + c] = activate(act, sum + bias.as_ref().map_or(0.0, |b| b[c] as f64));
             }
         }
@@ -68,7 +108,11 @@ fn forward_is_the_activated_affine_map() {
 fn the_input_gradient_is_the_gated_product_with_the_transpose() {
     let mut random = Random::new(2);
     for (i, shape) in shapes().into_iter().enumerate() {
-        let Dense { rows, inputs, outputs } = shape;
+        let Dense {
+            rows,
+            inputs,
+            outputs,
+        } = shape;
         let (dy, w) = (random.numbers(rows * outputs), random.numbers(inputs * outputs));
         let y = random.numbers(rows * inputs);
         let gate = match i % 5 {
@@ -81,12 +125,26 @@ fn the_input_gradient_is_the_gated_product_with_the_transpose() {
         let mut wanted = vec![0.0; rows * inputs];
         for r in 0..rows {
             for k in 0..inputs {
-                let d: f64 = (0..outputs).map(|c| dy[r * outputs + c] as f64 * w[k * outputs + c] as f64).sum();
+                let d: f64 = (0..outputs)
+                    .map(|c| dy[r * outputs + c] as f64 * w[k * outputs + c] as f64)
+                    .sum();
                 let y = y[r * inputs + k] as f64;
                 wanted[r * inputs + k] = match gate {
                     Gate::Open => d,
-                    Gate::Relu(_) => if y > 0.0 { d } else { 0.0 },
-                    Gate::LeakyRelu(slope, _) => if y > 0.0 { d } else { slope as f64 * d },
+                    Gate::Relu(_) => {
+                        if y > 0.0 {
+                            d
+                        } else {
+                            0.0
+                        }
+                    }
+                    Gate::LeakyRelu(slope, _) => {
+                        if y > 0.0 {
+                            d
+                        } else {
+                            slope as f64 * d
+                        }
+                    }
                     Gate::Sigmoid(_) => d * y * (1.0 - y),
                     Gate::Tanh(_) => d * (1.0 - y * y),
                 };
@@ -103,15 +161,36 @@ fn the_input_gradient_is_the_gated_product_with_the_transpose() {
 fn rules() -> [Rule; 6] {
     [
         Rule::Sgd { weight_decay: 0.01 },
-        Rule::Momentum { momentum: 0.9, nesterov: false, weight_decay: 0.0 },
-        Rule::Momentum { momentum: 0.9, nesterov: true, weight_decay: 0.01 },
-        Rule::RmsProp { alpha: 0.9, eps: 1e-7 },
-        Rule::Adam { beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.01, decoupled: true },
+        Rule::Momentum {
+            momentum: 0.9,
+            nesterov: false,
+            weight_decay: 0.0,
+        },
+        Rule::Momentum {
+            momentum: 0.9,
+            nesterov: true,
+            weight_decay: 0.01,
+        },
+        Rule::RmsProp {
+            alpha: 0.9,
+            eps: 1e-7,
+        },
+        Rule::Adam {
+            beta1: 0.9,
+            beta2: 0.999,
+            eps: 1e-8,
+            weight_decay: 0.01,
+            decoupled: true,
+        },
         Rule::Adagrad { eps: 1e-10 },
     ]
 }
 
-const HYPER: Hyper = Hyper { rate: 0.01, correction1: 0.1, correction2: 0.001 };
+const HYPER: Hyper = Hyper {
+    rate: 0.01,
+    correction1: 0.1,
+    correction2: 0.001,
+};
 
 struct Layer {
     w: Vec<f32>,
@@ -121,14 +200,24 @@ struct Layer {
 impl Layer {
     fn random(rule: &Rule, len: usize, random: &mut Random) -> Layer {
         let state = |used: bool, random: &mut Random| {
-            random.numbers(if used { len } else { 0 }).iter().map(|x| x.abs()).collect()
+            random
+                .numbers(if used { len } else { 0 })
+                .iter()
+                .map(|x| x.abs())
+                .collect()
         };
         let states = [state(rule.states() > 0, random), state(rule.states() > 1, random)];
-        Layer { w: random.numbers(len), states }
+        Layer {
+            w: random.numbers(len),
+            states,
+        }
     }
 
     fn copy(&self) -> Layer {
-        Layer { w: self.w.clone(), states: self.states.clone() }
+        Layer {
+            w: self.w.clone(),
+            states: self.states.clone(),
+        }
     }
 
     fn states(&mut self) -> [&mut [f32]; 2] {
@@ -145,7 +234,11 @@ fn widen(x: &[f32]) -> Vec<f64> {
 fn the_weight_update_is_the_weight_gradient_and_then_the_rule() {
     let mut random = Random::new(3);
     for (i, shape) in shapes().into_iter().enumerate() {
-        let Dense { rows, inputs, outputs } = shape;
+        let Dense {
+            rows,
+            inputs,
+            outputs,
+        } = shape;
         let (x, dy) = (random.numbers(rows * inputs), random.numbers(rows * outputs));
         let rule = rules()[i % 6];
         let layer = Layer::random(&rule, inputs * outputs, &mut random);
@@ -183,7 +276,11 @@ fn bits(x: &[f32]) -> Vec<u32> {
 fn backward_is_bitwise_its_two_parts() {
     let mut random = Random::new(4);
     for (i, shape) in shapes().into_iter().enumerate() {
-        let Dense { rows, inputs, outputs } = shape;
+        let Dense {
+            rows,
+            inputs,
+            outputs,
+        } = shape;
         let (x, dy) = (random.numbers(rows * inputs), random.numbers(rows * outputs));
         let rule = rules()[i % 6];
         let layer = Layer::random(&rule, inputs * outputs, &mut random);
@@ -209,6 +306,17 @@ fn backward_is_bitwise_its_two_parts() {
 #[test]
 #[should_panic(expected = "w has 5 floats, not 6")]
 fn a_wrong_length_names_the_operand() {
-    let shape = Dense { rows: 1, inputs: 2, outputs: 3 };
-    shape.forward(Simd::best(), &[0.0; 2], &[0.0; 5], None, Activation::Relu, &mut [0.0; 3]);
+    let shape = Dense {
+        rows: 1,
+        inputs: 2,
+        outputs: 3,
+    };
+    shape.forward(
+        Simd::best(),
+        &[0.0; 2],
+        &[0.0; 5],
+        None,
+        Activation::Relu,
+        &mut [0.0; 3],
+    );
 }

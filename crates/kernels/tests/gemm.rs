@@ -6,7 +6,8 @@ use std::ops::Range;
 
 use common::{Random, assert_close, levels, rounds};
 use synod_kernels::{
-    Activation, Bias, Epilogue, Gate, Matrix, Pack, Packed, Simd, gemm, gemm_packed, gemm_with, gemm_workspace,
+    Activation, Bias, Epilogue, Gate, Matrix, Pack, Packed, Simd, gemm, gemm_packed, gemm_with,
+    gemm_workspace,
 };
 
 #[derive(Copy, Clone, Debug)]
@@ -20,24 +21,53 @@ struct Case {
 
 fn cases() -> Vec<Case> {
     let mut random = Random::new(21);
-    let fixed = [(0, 5, 3), (5, 0, 3), (5, 4, 0), (1, 1, 1), (6, 16, 8), (14, 32, 8), (100, 90, 700), (13, 400, 33)];
-    let mut sizes: Vec<(usize, usize, usize)> = if cfg!(miri) { fixed[..5].to_vec() } else { fixed.to_vec() };
+    let fixed = [
+        (0, 5, 3),
+        (5, 0, 3),
+        (5, 4, 0),
+        (1, 1, 1),
+        (6, 16, 8),
+        (14, 32, 8),
+        (100, 90, 700),
+        (13, 400, 33),
+    ];
+    let mut sizes: Vec<(usize, usize, usize)> = if cfg!(miri) {
+        fixed[..5].to_vec()
+    } else {
+        fixed.to_vec()
+    };
     let bound = if cfg!(miri) { 20 } else { 90 };
     sizes.extend((0..rounds(120)).map(|_| (random.below(bound), random.below(bound), random.below(bound))));
     let flags = |i: usize| (i % 2 == 1, i / 2 % 2 == 1);
     let case = |(i, (m, n, k))| {
         let (a_transposed, b_transposed) = flags(i);
-        Case { m, n, k, a_transposed, b_transposed }
+        Case {
+            m,
+            n,
+            k,
+            a_transposed,
+            b_transposed,
+        }
     };
     sizes.into_iter().enumerate().map(case).collect()
 }
 
 fn matrix(data: &[f32], rows: usize, columns: usize, transposed: bool) -> Matrix<'_> {
-    if transposed { Matrix::row_major(data, rows).transposed() } else { Matrix::row_major(data, columns) }
+    if transposed {
+        Matrix::row_major(data, rows).transposed()
+    } else {
+        Matrix::row_major(data, columns)
+    }
 }
 
 fn product(case: Case, a: &[f32], b: &[f32]) -> Vec<f64> {
-    let Case { m, n, k, a_transposed, b_transposed } = case;
+    let Case {
+        m,
+        n,
+        k,
+        a_transposed,
+        b_transposed,
+    } = case;
     let mut c = vec![0.0; m * n];
     for i in 0..m {
         for j in 0..n {
@@ -61,8 +91,22 @@ fn products_of_any_shape_and_orientation() {
         for simd in levels() {
             let mut workspace = vec![f32::NAN; gemm_workspace(simd, m, n, k, 1)];
             let mut c = vec![f32::NAN; m * n];
-            let (a, b) = (matrix(&a, m, k, case.a_transposed), matrix(&b, k, n, case.b_transposed));
-            gemm(simd, m, n, k, a, b, &mut c, &Epilogue::default(), 1, &mut workspace);
+            let (a, b) = (
+                matrix(&a, m, k, case.a_transposed),
+                matrix(&b, k, n, case.b_transposed),
+            );
+            gemm(
+                simd,
+                m,
+                n,
+                k,
+                a,
+                b,
+                &mut c,
+                &Epilogue::default(),
+                1,
+                &mut workspace,
+            );
             assert_close(&c, &wanted, 5e-5, &format!("{case:?} {simd:?}"));
         }
     }
@@ -74,14 +118,27 @@ fn the_epilogue_adds_activates_and_gates() {
     for (i, case) in cases().into_iter().enumerate() {
         let Case { m, n, k, .. } = case;
         let (a, b) = (random.numbers(m * k), random.numbers(k * n));
-        let (old, residual, outputs) = (random.numbers(m * n), random.numbers(m * n), random.numbers(m * n));
+        let (old, residual, outputs) = (
+            random.numbers(m * n),
+            random.numbers(m * n),
+            random.numbers(m * n),
+        );
         let (per_row, per_column) = (random.numbers(m), random.numbers(n));
         let epilogue = Epilogue {
             accumulate: i % 2 == 0,
             bias: [Bias::None, Bias::PerColumn(&per_column), Bias::PerRow(&per_row)][i % 3],
             residual: (i % 5 < 2).then_some(&residual[..]),
-            activation: [Activation::Relu, Activation::Identity, Activation::Tanh, Activation::LeakyRelu(0.5)][i % 4],
-            gate: if i % 7 == 0 { Gate::Relu(&outputs) } else { Gate::Open },
+            activation: [
+                Activation::Relu,
+                Activation::Identity,
+                Activation::Tanh,
+                Activation::LeakyRelu(0.5),
+            ][i % 4],
+            gate: if i % 7 == 0 {
+                Gate::Relu(&outputs)
+            } else {
+                Gate::Open
+            },
         };
         let mut wanted = product(case, &a, &b);
         for (at, value) in wanted.iter_mut().enumerate() {
@@ -91,7 +148,11 @@ fn the_epilogue_adds_activates_and_gates() {
                 Bias::PerColumn(bias) => bias[at % n] as f64,
                 Bias::PerRow(bias) => bias[at / n] as f64,
             };
-            *value += if epilogue.residual.is_some() { residual[at] as f64 } else { 0.0 };
+            *value += if epilogue.residual.is_some() {
+                residual[at] as f64
+            } else {
+                0.0
+            };
             *value = match epilogue.activation {
                 Activation::Relu => value.max(0.0),
                 Activation::Tanh => value.tanh(),
@@ -105,7 +166,10 @@ fn the_epilogue_adds_activates_and_gates() {
         for simd in levels() {
             let mut workspace = vec![0.0; gemm_workspace(simd, m, n, k, 1)];
             let mut c = old.clone();
-            let (a, b) = (matrix(&a, m, k, case.a_transposed), matrix(&b, k, n, case.b_transposed));
+            let (a, b) = (
+                matrix(&a, m, k, case.a_transposed),
+                matrix(&b, k, n, case.b_transposed),
+            );
             gemm(simd, m, n, k, a, b, &mut c, &epilogue, 1, &mut workspace);
             assert_close(&c, &wanted, 5e-5, &format!("{case:?} {simd:?} {epilogue:?}"));
         }
@@ -118,9 +182,16 @@ fn threads_and_packing_do_not_change_a_bit() {
     for case in cases().into_iter().step_by(3) {
         let Case { m, n, k, .. } = case;
         let (a, b) = (random.numbers(m * k), random.numbers(k * n));
-        let (a, b) = (matrix(&a, m, k, case.a_transposed), matrix(&b, k, n, case.b_transposed));
+        let (a, b) = (
+            matrix(&a, m, k, case.a_transposed),
+            matrix(&b, k, n, case.b_transposed),
+        );
         let bias = random.numbers(n);
-        let epilogue = Epilogue { bias: Bias::PerColumn(&bias), activation: Activation::Relu, ..Epilogue::default() };
+        let epilogue = Epilogue {
+            bias: Bias::PerColumn(&bias),
+            activation: Activation::Relu,
+            ..Epilogue::default()
+        };
         for simd in levels() {
             let run = |threads: usize| {
                 let mut workspace = vec![0.0; gemm_workspace(simd, m, n, k, threads)];
@@ -165,16 +236,37 @@ impl Pack for Formula {
 #[test]
 fn operands_may_pack_themselves() {
     let (m, n, k) = if cfg!(miri) { (7, 9, 5) } else { (37, 41, 300) };
-    let values = |rows: usize| -> Vec<f32> {
-        (0..rows * k).map(|i| (i / k * 3 + i % k) as f32 % 7.0).collect()
-    };
+    let values =
+        |rows: usize| -> Vec<f32> { (0..rows * k).map(|i| (i / k * 3 + i % k) as f32 % 7.0).collect() };
     for simd in levels() {
         let mut workspace = vec![0.0; gemm_workspace(simd, m, n, k, 2)];
         let (mut c, mut wanted) = (vec![0.0; m * n], vec![0.0; m * n]);
-        gemm_with(simd, m, n, k, &Formula, &Formula, &mut c, &Epilogue::default(), 2, &mut workspace);
+        gemm_with(
+            simd,
+            m,
+            n,
+            k,
+            &Formula,
+            &Formula,
+            &mut c,
+            &Epilogue::default(),
+            2,
+            &mut workspace,
+        );
         let (a, b) = (values(m), values(n));
         let (a, b) = (Matrix::row_major(&a, k), Matrix::row_major(&b, k).transposed());
-        gemm(simd, m, n, k, a, b, &mut wanted, &Epilogue::default(), 1, &mut workspace);
+        gemm(
+            simd,
+            m,
+            n,
+            k,
+            a,
+            b,
+            &mut wanted,
+            &Epilogue::default(),
+            1,
+            &mut workspace,
+        );
         assert_eq!(c, wanted);
     }
 }
@@ -184,5 +276,16 @@ fn operands_may_pack_themselves() {
 fn a_short_workspace_is_refused() {
     let (a, b) = ([0.0; 4], [0.0; 4]);
     let (a, b) = (Matrix::row_major(&a, 2), Matrix::row_major(&b, 2));
-    gemm(Simd::best(), 2, 2, 2, a, b, &mut [0.0; 4], &Epilogue::default(), 1, &mut []);
+    gemm(
+        Simd::best(),
+        2,
+        2,
+        2,
+        a,
+        b,
+        &mut [0.0; 4],
+        &Epilogue::default(),
+        1,
+        &mut [],
+    );
 }

@@ -6,6 +6,8 @@ use common::{Random, erf, levels, rounds};
 use synod_kernels::{Simd, math};
 
 type Function = fn(Simd, &[f32], &mut [f32]);
+/// A function's name, its vector form, its exact form, and whether its error counts absolutely.
+type Case = (&'static str, Function, fn(f64) -> f64, bool);
 
 /// Magnitudes from subnormal to huge, both signs, and a dense part around zero.
 fn arguments(random: &mut Random) -> Vec<f32> {
@@ -13,14 +15,36 @@ fn arguments(random: &mut Random) -> Vec<f32> {
     let mut x: Vec<f32> = wide.collect();
     x.extend((0..rounds(20_000)).map(|_| random.number() * 20.0));
     x.extend((0..rounds(4000)).map(|_| random.number() * 110.0));
-    x.extend([0.0, -0.0, 1.0, -1.0, 1e-40, -1e-40, f32::MIN_POSITIVE, f32::MAX, f32::MIN, 88.7, 88.8, -87.5, -103.9]);
-    x.extend([0.624_999, 0.625, 8192.0, 8193.0, 1.0 - f32::EPSILON, 1.0 + f32::EPSILON, std::f32::consts::PI]);
+    x.extend([
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        1e-40,
+        -1e-40,
+        f32::MIN_POSITIVE,
+        f32::MAX,
+        f32::MIN,
+        88.7,
+        88.8,
+        -87.5,
+        -103.9,
+    ]);
+    x.extend([
+        0.624_999,
+        0.625,
+        8192.0,
+        8193.0,
+        1.0 - f32::EPSILON,
+        1.0 + f32::EPSILON,
+        std::f32::consts::PI,
+    ]);
     x
 }
 
 #[test]
 fn functions_are_accurate_everywhere() {
-    let functions: [(&str, Function, fn(f64) -> f64, bool); 7] = [
+    let functions: [Case; 7] = [
         ("exp", math::exp, f64::exp, false),
         ("log", math::log, f64::ln, false),
         ("tanh", math::tanh, f64::tanh, false),
@@ -40,7 +64,10 @@ fn functions_are_accurate_everywhere() {
                 let rounded = wanted as f32;
                 if rounded.is_nan() || rounded.is_infinite() || rounded.is_subnormal() || rounded == 0.0 {
                     let close = (y - rounded).abs() <= 1e-37;
-                    assert!(y == rounded || y.is_nan() && rounded.is_nan() || close, "{name}({x}) = {y}, not {wanted}");
+                    assert!(
+                        y == rounded || y.is_nan() && rounded.is_nan() || close,
+                        "{name}({x}) = {y}, not {wanted}"
+                    );
                     continue;
                 }
                 let error = (y as f64 - wanted).abs() / if absolute { 1.0 } else { wanted.abs() };
@@ -48,7 +75,12 @@ fn functions_are_accurate_everywhere() {
                     worst = (error, x);
                 }
             }
-            assert!(worst.0 <= 2e-6, "{name} at {simd:?}: error {:e} at {}", worst.0, worst.1);
+            assert!(
+                worst.0 <= 2e-6,
+                "{name} at {simd:?}: error {:e} at {}",
+                worst.0,
+                worst.1
+            );
         }
     }
 }
@@ -59,7 +91,11 @@ fn functions_are_right_at_the_edges() {
     let nan = f32::NAN;
     let cases: [(&str, Function, [f32; 5]); 7] = [
         ("exp", math::exp, [nan, f32::INFINITY, 0.0, 1.0, 1.0]),
-        ("log", math::log, [nan, f32::INFINITY, nan, f32::NEG_INFINITY, f32::NEG_INFINITY]),
+        (
+            "log",
+            math::log,
+            [nan, f32::INFINITY, nan, f32::NEG_INFINITY, f32::NEG_INFINITY],
+        ),
         ("tanh", math::tanh, [nan, 1.0, -1.0, 0.0, -0.0]),
         ("sigmoid", math::sigmoid, [nan, 1.0, 0.0, 0.5, 0.5]),
         ("erf", math::erf, [nan, 1.0, -1.0, 0.0, -0.0]),
@@ -82,9 +118,27 @@ fn functions_are_right_at_the_edges() {
 fn powers_agree_with_the_standard_library() {
     let mut random = Random::new(42);
     let mut pairs: Vec<(f32, f32)> = (0..rounds(20_000))
-        .map(|_| (random.number().abs() * 10f32.powi(random.below(12) as i32 - 6), random.number() * 12.0))
+        .map(|_| {
+            (
+                random.number().abs() * 10f32.powi(random.below(12) as i32 - 6),
+                random.number() * 12.0,
+            )
+        })
         .collect();
-    let special = [0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 0.5, 3.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, 1e-40];
+    let special = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        2.0,
+        -2.0,
+        0.5,
+        3.0,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        f32::NAN,
+        1e-40,
+    ];
     pairs.extend(special.iter().flat_map(|&a| special.iter().map(move |&b| (a, b))));
     let (a, b): (Vec<f32>, Vec<f32>) = pairs.into_iter().unzip();
     for simd in levels() {
@@ -95,7 +149,13 @@ fn powers_agree_with_the_standard_library() {
             let rounded = wanted as f32;
             let same = y[i] == rounded || y[i].is_nan() && rounded.is_nan();
             let near = (y[i] as f64 - wanted).abs() <= 2e-6 * wanted.abs() + 1e-44;
-            assert!(same || near, "{}^{} = {}, not {wanted}, at {simd:?}", a[i], b[i], y[i]);
+            assert!(
+                same || near,
+                "{}^{} = {}, not {wanted}, at {simd:?}",
+                a[i],
+                b[i],
+                y[i]
+            );
         }
     }
 }

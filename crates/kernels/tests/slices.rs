@@ -11,7 +11,10 @@ fn reductions_along_any_axis() {
     let mut random = Random::new(51);
     for round in 0..rounds(200) {
         let inner = if round % 2 == 0 { 1 } else { random.below(80) };
-        let (outer, len) = (random.below(5), random.below(if cfg!(miri) { 40 } else { 5000 / inner.max(1) }));
+        let (outer, len) = (
+            random.below(5),
+            random.below(if cfg!(miri) { 40 } else { 5000 / inner.max(1) }),
+        );
         let x = random.numbers(outer * len * inner);
         for simd in levels() {
             for kind in [Reduction::Sum, Reduction::Mean, Reduction::Max, Reduction::Min] {
@@ -26,7 +29,10 @@ fn reductions_along_any_axis() {
                         Reduction::Min => elements().fold(f64::INFINITY, f64::min),
                     };
                     let near = (found as f64 - wanted).abs() <= 1e-5 * wanted.abs().max(1.0);
-                    assert!(found as f64 == wanted || near, "{kind:?} [{outer}, {len}, {inner}]: {found}, {wanted}");
+                    assert!(
+                        found as f64 == wanted || near,
+                        "{kind:?} [{outer}, {len}, {inner}]: {found}, {wanted}"
+                    );
                 }
             }
         }
@@ -43,7 +49,10 @@ fn extremes_keep_nan_wherever_it_is() {
                 for kind in [Reduction::Max, Reduction::Min] {
                     let mut y = vec![0.0; inner];
                     reduce(simd, kind, 1, len, inner, &x, &mut y);
-                    assert!(y[0].is_nan() && y[1..].iter().all(|&y| y == 1.0), "{kind:?} {len} {inner} {position}");
+                    assert!(
+                        y[0].is_nan() && y[1..].iter().all(|&y| y == 1.0),
+                        "{kind:?} {len} {inner} {position}"
+                    );
                 }
             }
         }
@@ -101,20 +110,42 @@ fn every_half_number_survives_the_round_trip() {
         half::to_f16(simd, &wide, &mut back);
         for (i, &bits) in all.iter().enumerate() {
             let nan = bits & 0x7fff > 0x7c00;
-            assert!(if nan { wide[i].is_nan() && back[i] & 0x7fff > 0x7c00 } else { back[i] == bits }, "{bits:#x}");
+            assert!(
+                if nan {
+                    wide[i].is_nan() && back[i] & 0x7fff > 0x7c00
+                } else {
+                    back[i] == bits
+                },
+                "{bits:#x}"
+            );
         }
         half::from_bf16(simd, &all, &mut wide);
         half::to_bf16(simd, &wide, &mut back);
         for (i, &bits) in all.iter().enumerate() {
             let nan = bits & 0x7fff > 0x7f80;
-            assert!(if nan { wide[i].is_nan() && back[i] & 0x7fff > 0x7f80 } else { back[i] == bits }, "{bits:#x}");
+            assert!(
+                if nan {
+                    wide[i].is_nan() && back[i] & 0x7fff > 0x7f80
+                } else {
+                    back[i] == bits
+                },
+                "{bits:#x}"
+            );
         }
     }
 }
 
 #[test]
 fn halves_round_to_even() {
-    let x = [1.0 + 1.0 / 2048.0, 1.0 + 3.0 / 2048.0, 65519.0, 65520.0, 2f32.powi(-25), 3.0 * 2f32.powi(-25), -0.0];
+    let x = [
+        1.0 + 1.0 / 2048.0,
+        1.0 + 3.0 / 2048.0,
+        65519.0,
+        65520.0,
+        2f32.powi(-25),
+        3.0 * 2f32.powi(-25),
+        -0.0,
+    ];
     let wanted = [0x3c00, 0x3c02, 0x7bff, 0x7c00, 0x0000, 0x0002, 0x8000];
     let wide = [1.0 + 1.0 / 256.0, 1.0 + 3.0 / 256.0, f32::MAX, f32::NAN];
     for simd in levels() {

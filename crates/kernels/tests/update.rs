@@ -11,10 +11,17 @@ fn definition(rule: &Rule, hyper: Hyper, mut g: f64, mut p: f64, s: [f64; 2]) ->
     let rate = wide(hyper.rate);
     match *rule {
         Rule::Sgd { weight_decay } => (p - rate * (g + wide(weight_decay) * p), s),
-        Rule::Momentum { momentum, nesterov, weight_decay } => {
+        Rule::Momentum {
+            momentum,
+            nesterov,
+            weight_decay,
+        } => {
             g += wide(weight_decay) * p;
             let b = wide(momentum) * s[0] + g;
-            (p - rate * if nesterov { g + wide(momentum) * b } else { b }, [b, s[1]])
+            (
+                p - rate * if nesterov { g + wide(momentum) * b } else { b },
+                [b, s[1]],
+            )
         }
         Rule::RmsProp { alpha, eps } => {
             let v = wide(alpha) * s[0] + wide(1.0 - alpha) * g * g;
@@ -24,7 +31,13 @@ fn definition(rule: &Rule, hyper: Hyper, mut g: f64, mut p: f64, s: [f64; 2]) ->
             let v = s[0] + g * g;
             (p - rate * g / (v.sqrt() + wide(eps)), [v, s[1]])
         }
-        Rule::Adam { beta1, beta2, eps, weight_decay, decoupled } => {
+        Rule::Adam {
+            beta1,
+            beta2,
+            eps,
+            weight_decay,
+            decoupled,
+        } => {
             if decoupled {
                 p *= 1.0 - rate * wide(weight_decay);
             } else {
@@ -39,20 +52,44 @@ fn definition(rule: &Rule, hyper: Hyper, mut g: f64, mut p: f64, s: [f64; 2]) ->
 }
 
 fn rules() -> Vec<Rule> {
-    let adam = |eps, decoupled| Rule::Adam { beta1: 0.9, beta2: 0.999, eps, weight_decay: 0.02, decoupled };
+    let adam = |eps, decoupled| Rule::Adam {
+        beta1: 0.9,
+        beta2: 0.999,
+        eps,
+        weight_decay: 0.02,
+        decoupled,
+    };
     vec![
         Rule::Sgd { weight_decay: 0.1 },
-        Rule::Momentum { momentum: 0.9, nesterov: false, weight_decay: 0.1 },
-        Rule::Momentum { momentum: 0.9, nesterov: true, weight_decay: 0.0 },
-        Rule::RmsProp { alpha: 0.99, eps: 1e-8 },
-        Rule::RmsProp { alpha: 0.9, eps: 1e-3 },
+        Rule::Momentum {
+            momentum: 0.9,
+            nesterov: false,
+            weight_decay: 0.1,
+        },
+        Rule::Momentum {
+            momentum: 0.9,
+            nesterov: true,
+            weight_decay: 0.0,
+        },
+        Rule::RmsProp {
+            alpha: 0.99,
+            eps: 1e-8,
+        },
+        Rule::RmsProp {
+            alpha: 0.9,
+            eps: 1e-3,
+        },
         adam(1e-8, false),
         adam(1e-8, true),
         Rule::Adagrad { eps: 1e-10 },
     ]
 }
 
-const HYPER: Hyper = Hyper { rate: 0.01, correction1: 0.271, correction2: 0.002_997 };
+const HYPER: Hyper = Hyper {
+    rate: 0.01,
+    correction1: 0.271,
+    correction2: 0.002_997,
+};
 
 /// The *step* must be accurate, not just the parameter it disappears in: so the parameter starts at zero.
 #[test]
@@ -65,11 +102,15 @@ fn steps_follow_the_definition_from_tiny_to_huge_gradients() {
                 let magnitude = 10f32.powi(random.below(30) as i32 - 18);
                 // Of one sign, so that no rule's own sums cancel.
                 let sign = if round % 2 == 0 { 1.0 } else { -1.0 };
-                let gradient: Vec<f32> = (0..len).map(|_| random.number().abs() * magnitude * sign).collect();
+                let gradient: Vec<f32> = (0..len)
+                    .map(|_| random.number().abs() * magnitude * sign)
+                    .collect();
                 let fresh = round % 4 == 0;
                 let scale = if fresh { 0.0 } else { magnitude };
                 let state = |used: bool, random: &mut Random, power: i32| -> Vec<f32> {
-                    (0..if used { len } else { 0 }).map(|_| random.number().abs() * (scale * sign).powi(power)).collect()
+                    (0..if used { len } else { 0 })
+                        .map(|_| random.number().abs() * (scale * sign).powi(power))
+                        .collect()
                 };
                 let adam = matches!(rule, Rule::Adam { .. });
                 let square = !matches!(rule, Rule::Momentum { .. }) && !adam;
@@ -77,11 +118,28 @@ fn steps_follow_the_definition_from_tiny_to_huge_gradients() {
                 let mut second = state(rule.states() > 1, &mut random, 2);
                 let (old_first, old_second) = (first.clone(), second.clone());
                 let mut parameter = vec![0.0; len];
-                update(simd, &rule, HYPER, &gradient, &mut parameter, [&mut first, &mut second]);
+                update(
+                    simd,
+                    &rule,
+                    HYPER,
+                    &gradient,
+                    &mut parameter,
+                    [&mut first, &mut second],
+                );
                 for i in 0..len {
                     let at = |x: &[f32]| x.get(i).map_or(0.0, |&x| x as f64);
-                    let (p, s) = definition(&rule, HYPER, gradient[i] as f64, 0.0, [at(&old_first), at(&old_second)]);
-                    let what = format!("{rule:?} {simd:?} g={} s={:?}", gradient[i], [at(&old_first), at(&old_second)]);
+                    let (p, s) = definition(
+                        &rule,
+                        HYPER,
+                        gradient[i] as f64,
+                        0.0,
+                        [at(&old_first), at(&old_second)],
+                    );
+                    let what = format!(
+                        "{rule:?} {simd:?} g={} s={:?}",
+                        gradient[i],
+                        [at(&old_first), at(&old_second)]
+                    );
                     let near = |found: f32, wanted: f64| {
                         (found as f64 - wanted).abs() <= 1e-6 * wanted.abs() + 1e-37
                     };
@@ -104,7 +162,13 @@ fn steps_follow_the_definition_from_tiny_to_huge_gradients() {
 
 #[test]
 fn no_gradient_and_no_history_mean_no_step() {
-    for rule in [Rule::RmsProp { alpha: 0.9, eps: 1e-8 }, Rule::Adagrad { eps: 1e-10 }] {
+    for rule in [
+        Rule::RmsProp {
+            alpha: 0.9,
+            eps: 1e-8,
+        },
+        Rule::Adagrad { eps: 1e-10 },
+    ] {
         for simd in levels() {
             let mut p = vec![1.0; 19];
             update(simd, &rule, HYPER, &[0.0; 19], &mut p, [&mut [0.0; 19], &mut []]);
@@ -116,7 +180,11 @@ fn no_gradient_and_no_history_mean_no_step() {
 #[test]
 fn a_bias_follows_the_column_sums() {
     let mut random = Random::new(12);
-    let rule = Rule::Momentum { momentum: 0.5, nesterov: false, weight_decay: 0.0 };
+    let rule = Rule::Momentum {
+        momentum: 0.5,
+        nesterov: false,
+        weight_decay: 0.0,
+    };
     for simd in levels() {
         for len in [0, 1, 7, 8, 33] {
             for rows in [0, 1, 10] {

@@ -137,15 +137,8 @@ fn run(session: &mut Session, spec: &Spec, data: &Data<'_>, rows: &[u32], rate: 
 }
 
 fn make_session(model: &Model, spec: &Spec, batch: usize) -> Result<Session> {
-    let graph = step_graph(model, spec, batch)?;
-    let (count, states) = (model.layout().entries().len(), spec.optimizer.rule.states());
-    let options = Options {
-        donate: (0..count * (1 + states)).map(|i| (1 + i, i)).collect(),
-        contiguous: vec![0..count, count..count * (1 + states)],
-        threads: spec.threads,
-        ..Options::default()
-    };
-    Ok(Session::new(Arc::new(compile(&graph, &options)?)))
+    let options = Options { threads: spec.threads, ..model.step_options(spec.optimizer) };
+    Ok(Session::new(Arc::new(compile(&step_graph(model, spec, batch)?, &options)?)))
 }
 
 impl Model {
@@ -153,6 +146,16 @@ impl Model {
     /// states...)`.
     pub fn step_graph(&self, loss: Loss, optimizer: Optimizer, batch: usize, itself: bool) -> Result<Graph> {
         step_graph(self, &Spec { loss, optimizer, batch, seed: 0, itself, threads: 1 }, batch)
+    }
+
+    /// How a step graph is compiled: new parameters and states take the place of the old, each kind side by side.
+    pub fn step_options(&self, optimizer: Optimizer) -> Options {
+        let (count, states) = (self.layout().entries().len(), optimizer.rule.states());
+        Options {
+            donate: (0..count * (1 + states)).map(|i| (1 + i, i)).collect(),
+            contiguous: vec![0..count, count..count * (1 + states)],
+            ..Options::default()
+        }
     }
 }
 

@@ -1,1 +1,44 @@
-fn main(){}
+//! Synod's command line: wiring and nothing else.
+#![forbid(unsafe_code)]
+
+mod demo;
+mod graph;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Nodes that learn together: a deep-learning engine, federated learning and anomaly detection for HPC clusters.
+#[derive(Parser)]
+#[command(version, about, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Demo(demo::Demo),
+    Graph(graph::GraphCommand),
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Demo(demo) => demo.run(),
+        Command::Graph(graph) => graph.run(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        // A reader that closes the pipe early, such as `head`, is not an error.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("synod: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let kind = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+    kind == Some(std::io::ErrorKind::BrokenPipe)
+}

@@ -14,7 +14,12 @@ struct Autoencoder {
 
 impl Autoencoder {
     fn new(device: &Device) -> Self {
-        Autoencoder { layers: WIDTHS.windows(2).map(|w| LinearConfig::new(w[0], w[1]).init(device)).collect() }
+        Autoencoder {
+            layers: WIDTHS
+                .windows(2)
+                .map(|w| LinearConfig::new(w[0], w[1]).init(device))
+                .collect(),
+        }
     }
 
     fn forward(&self, mut x: Tensor<2>) -> Tensor<2> {
@@ -36,8 +41,11 @@ pub fn train(args: &Args) -> Work {
     let batch = args.batch;
     let mut rows = Rows::new();
     let mut model = Some(Autoencoder::new(&device));
-    let mut optimizer =
-        RmsPropConfig::new().with_alpha(ALPHA as f32).with_epsilon(EPSILON as f32).with_momentum(0.0).init();
+    let mut optimizer = RmsPropConfig::new()
+        .with_alpha(ALPHA as f32)
+        .with_epsilon(EPSILON as f32)
+        .with_momentum(0.0)
+        .init();
     Work::Epoch(Box::new(move || {
         rows.shuffle();
         let mut last = 0.0;
@@ -60,5 +68,9 @@ pub fn infer(args: &Args) -> Work {
     let call = Box::new(move || {
         std::hint::black_box(model.forward(x.clone()).into_data());
     });
-    Work::Call { call, samples: Some(args.batch as f64), flops: None }
+    Work::Call {
+        call,
+        samples: Some(args.batch as f64),
+        flops: None,
+    }
 }

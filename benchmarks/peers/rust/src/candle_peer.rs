@@ -37,7 +37,9 @@ fn step(layers: &[(Var, Var)], averages: &mut [Tensor], x: &Tensor) -> Result<f3
     let gradients = loss.backward()?;
     let variables = layers.iter().flat_map(|(weight, bias)| [weight, bias]);
     for (variable, average) in variables.zip(averages) {
-        let gradient = gradients.get(variable).expect("every parameter takes part in the loss");
+        let gradient = gradients
+            .get(variable)
+            .expect("every parameter takes part in the loss");
         rmsprop(variable, average, &gradient.detach())?;
     }
     loss.to_scalar()
@@ -68,11 +70,21 @@ pub fn infer(args: &Args) -> Work {
     let layers: Vec<(Box<Tensor>, Box<Tensor>)> = parameters()
         .expect("fresh tensors have the right shapes")
         .iter()
-        .map(|(weight, bias)| (weight.as_detached_tensor().into(), bias.as_detached_tensor().into()))
+        .map(|(weight, bias)| {
+            (
+                weight.as_detached_tensor().into(),
+                bias.as_detached_tensor().into(),
+            )
+        })
         .collect();
-    let x = Tensor::from_vec(Rows::new().first(args.batch), (args.batch, WIDTHS[0]), &Cpu).expect("a batch has this shape");
+    let x = Tensor::from_vec(Rows::new().first(args.batch), (args.batch, WIDTHS[0]), &Cpu)
+        .expect("a batch has this shape");
     let call = Box::new(move || {
         std::hint::black_box(forward(&layers, &x).expect("the shapes agree"));
     });
-    Work::Call { call, samples: Some(args.batch as f64), flops: None }
+    Work::Call {
+        call,
+        samples: Some(args.batch as f64),
+        flops: None,
+    }
 }

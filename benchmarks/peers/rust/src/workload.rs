@@ -24,11 +24,25 @@ impl Args {
     pub fn parse() -> Self {
         let mut words = std::env::args().skip(1);
         let workload = words.next().expect("WORKLOAD is the first argument");
-        let batch = if workload == "autoencoder-inference" { 1 } else { 10 };
-        let mut args = Args { workload, mode: String::new(), threads: 1, batch, reps: 5, shape: vec![] };
+        let batch = if workload == "autoencoder-inference" {
+            1
+        } else {
+            10
+        };
+        let mut args = Args {
+            workload,
+            mode: String::new(),
+            threads: 1,
+            batch,
+            reps: 5,
+            shape: vec![],
+        };
         while let Some(word) = words.next() {
             let mut value = || words.next().unwrap_or_else(|| panic!("{word} needs a value"));
-            let number = |text: String| text.parse().unwrap_or_else(|_| panic!("{text:?} is not a number"));
+            let number = |text: String| {
+                text.parse()
+                    .unwrap_or_else(|_| panic!("{text:?} is not a number"))
+            };
             match word.as_str() {
                 "--mode" => args.mode = value(),
                 "--threads" => args.threads = number(value()),
@@ -37,7 +51,10 @@ impl Args {
                 _ => args.shape.push(number(word)),
             }
         }
-        assert!(args.workload != "gemm" || args.shape.len() == 3, "gemm needs M N K");
+        assert!(
+            args.workload != "gemm" || args.shape.len() == 3,
+            "gemm needs M N K"
+        );
         args
     }
 
@@ -84,7 +101,9 @@ impl Random {
     /// He-uniform weights of a layer, `[inputs, outputs]` row-major.
     pub fn weights(&mut self, inputs: usize, outputs: usize) -> Vec<f32> {
         let bound = (6.0 / inputs as f32).sqrt();
-        (0..inputs * outputs).map(|_| (2.0 * self.uniform() - 1.0) * bound).collect()
+        (0..inputs * outputs)
+            .map(|_| (2.0 * self.uniform() - 1.0) * bound)
+            .collect()
     }
 }
 
@@ -98,7 +117,11 @@ pub struct Rows {
 impl Rows {
     pub fn new() -> Self {
         let mut random = Random::new(1);
-        Rows { data: random.vector(ROWS * WIDTHS[0]), order: (0..ROWS).collect(), random }
+        Rows {
+            data: random.vector(ROWS * WIDTHS[0]),
+            order: (0..ROWS).collect(),
+            random,
+        }
     }
 
     pub fn shuffle(&mut self) {
@@ -110,7 +133,10 @@ impl Rows {
     pub fn batches(&self, size: usize) -> impl Iterator<Item = Vec<f32>> {
         let width = WIDTHS[0];
         self.order.chunks_exact(size).map(move |rows| {
-            rows.iter().flat_map(|row| &self.data[row * width..(row + 1) * width]).copied().collect()
+            rows.iter()
+                .flat_map(|row| &self.data[row * width..(row + 1) * width])
+                .copied()
+                .collect()
         })
     }
 
@@ -124,7 +150,11 @@ pub enum Work {
     /// Trains one epoch and returns the last loss.
     Epoch(Box<dyn FnMut() -> f32>),
     /// One short operation over `samples` samples or `flops` floating-point operations.
-    Call { call: Box<dyn FnMut()>, samples: Option<f64>, flops: Option<f64> },
+    Call {
+        call: Box<dyn FnMut()>,
+        samples: Option<f64>,
+        flops: Option<f64>,
+    },
 }
 
 pub struct Times {
@@ -147,12 +177,24 @@ impl Work {
                 let mut loss = 0.0;
                 let seconds = (0..args.reps).map(|_| time(&mut || loss = epoch(), 1)).collect();
                 assert!(loss < LEARNED, "did not learn: loss {loss}");
-                Times { seconds, samples: Some((ROWS / args.batch * args.batch) as f64), flops: None }
+                Times {
+                    seconds,
+                    samples: Some((ROWS / args.batch * args.batch) as f64),
+                    flops: None,
+                }
             }
-            Work::Call { mut call, samples, flops } => {
+            Work::Call {
+                mut call,
+                samples,
+                flops,
+            } => {
                 time(&mut call, 5);
                 let count = ((SAMPLE_SECONDS / time(&mut call, 3)) as usize).max(3);
-                Times { seconds: (0..args.reps).map(|_| time(&mut call, count)).collect(), samples, flops }
+                Times {
+                    seconds: (0..args.reps).map(|_| time(&mut call, count)).collect(),
+                    samples,
+                    flops,
+                }
             }
         }
     }
@@ -179,6 +221,9 @@ impl Times {
 fn locked_version(peer: &str) -> &'static str {
     let package = if peer == "candle" { "candle-core" } else { peer };
     let lock = include_str!("../Cargo.lock");
-    let entry = lock.split(&format!("name = \"{package}\"\nversion = \"")).nth(1).expect("every rival is locked");
+    let entry = lock
+        .split(&format!("name = \"{package}\"\nversion = \""))
+        .nth(1)
+        .expect("every rival is locked");
     entry.split('"').next().expect("split yields at least one part")
 }

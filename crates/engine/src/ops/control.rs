@@ -236,8 +236,11 @@ impl Primitive for While {
         let mut any = Builder::new();
         let params: Vec<Value> = cond.param_types().into_iter().map(|t| any.param(t, "")).collect();
         let more = any.inline(&cond, &params)[0];
-        let most = any.one(super::Reduce { kind: super::Reduction::Max, axes: vec![0] }, &[more]);
-        let any = any.finish(&[most]).map_err(text)?;
+        // Conditions count as true by not being zero, of whatever sign, so they become ones before they are summed.
+        let (one, zero) = (any.full_like(1.0, more), any.full_like(0.0, more));
+        let ones = any.one(Select, &[more, one, zero]);
+        let count = any.one(super::Reduce { kind: super::Reduction::Sum, axes: vec![0] }, &[ones]);
+        let any = any.finish(&[count]).map_err(text)?;
 
         let mut step = Builder::new();
         let params: Vec<Value> = body.param_types().into_iter().map(|t| step.param(t, "")).collect();

@@ -1,5 +1,7 @@
 //! Elementwise ops on one iteration space run together, block by block, without storing what only they read.
 
+use std::collections::HashSet;
+
 use super::group::{Group, View, contract};
 use super::{Pass, everywhere};
 use crate::error::Result;
@@ -7,8 +9,9 @@ use crate::graph::{Graph, Value};
 use crate::ops::{Broadcast, Kind, Op};
 use crate::types::Shape;
 
-/// More instructions or values than this no longer fit the registers of the chain kernel.
+/// More instructions than this, or more values read from outside, no longer fit the registers of the chain kernel.
 const LONGEST: usize = 24;
+const WIDEST: usize = 32;
 
 /// See the module.
 pub(super) struct FuseChain;
@@ -37,7 +40,9 @@ pub(crate) enum Repeat {
 /// The regular ways to repeat; others are materialised.
 pub(crate) fn repeats(broadcast: &Broadcast, from: &Shape) -> Option<Repeat> {
     let (axes, rank) = (&broadcast.axes, broadcast.shape.rank());
-    if from.elements() == 1 {
+    if broadcast.shape.elements() == 0 {
+        None
+    } else if from.elements() == 1 {
         Some(Repeat::Scalar)
     } else if axes.iter().copied().eq(rank - axes.len()..rank) {
         Some(Repeat::Row(from.elements()))
@@ -64,7 +69,7 @@ fn chains(view: &View<'_>) -> Vec<Group> {
             let group = &groups[*g];
             let same = view.graph.shape(nodes[group.nodes[0]].outs[0]) == shape;
             let all = [&group.nodes[..], &[i]].concat();
-            same && all.len() <= LONGEST && {
+            same && all.len() <= LONGEST && reads(view, &all) <= WIDEST && {
                 let mut others = group_of.clone();
                 group.nodes.iter().for_each(|&n| others[n] = None);
                 view.is_convex(&all, groups, &others)
@@ -81,6 +86,13 @@ fn chains(view: &View<'_>) -> Vec<Group> {
     let mut groups: Vec<Group> = groups.into_iter().map(|g| close(view, g)).collect();
     groups.retain(|g| g.nodes.len() > 1);
     groups
+}
+
+/// How many values the nodes read that none of them defines.
+fn reads(view: &View<'_>, members: &[usize]) -> usize {
+    let inside = |v: &Value| view.definitions[v.index()].is_some_and(|n| members.contains(&n));
+    let read = members.iter().flat_map(|&n| &view.graph.nodes()[n].args).filter(|v| !inside(v));
+    read.collect::<HashSet<_>>().len()
 }
 
 /// Finds a chain's arguments and results, and takes in the broadcasts that its kernel does for free.

@@ -50,7 +50,16 @@ impl<'a> View<'a> {
     /// True when no path leaves the group of nodes and comes back, given groups already formed.
     pub(super) fn is_convex(&self, nodes: &[usize], groups: &[Group], group_of: &[Option<usize>]) -> bool {
         let inside: HashSet<usize> = nodes.iter().copied().collect();
-        let first = nodes.iter().copied().min().unwrap_or(0);
+        let earliest = |nodes: &[usize]| nodes.iter().copied().min();
+        // Nothing before the floor leads back: every formed group that reaches past it lies past it.
+        let mut floor = earliest(nodes).unwrap_or(0);
+        let reaching = |floor: usize| {
+            let late = groups.iter().filter(|g| g.nodes.iter().any(|&n| n >= floor));
+            late.filter_map(|g| earliest(&g.nodes)).min().filter(|&first| first < floor)
+        };
+        while let Some(lower) = reaching(floor) {
+            floor = lower;
+        }
         let mut stack: Vec<usize> = vec![];
         let mut seen: HashSet<usize> = HashSet::new();
         let push_args = |n: usize, stack: &mut Vec<usize>| {
@@ -64,22 +73,16 @@ impl<'a> View<'a> {
             if inside.contains(&n) {
                 return false;
             }
-            if !seen.insert(n) {
+            if n < floor || !seen.insert(n) {
                 continue;
             }
             match group_of[n] {
                 // A formed group runs as one: reaching any member reaches what all members read.
-                Some(g) => {
-                    let members = &groups[g].nodes;
-                    members.iter().for_each(|m| {
-                        seen.insert(*m);
-                    });
-                    if members.iter().any(|m| *m >= first) || n >= first {
-                        members.iter().for_each(|&m| push_args(m, &mut stack));
-                    }
-                }
-                None if n >= first => push_args(n, &mut stack),
-                None => {}
+                Some(g) => groups[g].nodes.iter().for_each(|&m| {
+                    seen.insert(m);
+                    push_args(m, &mut stack);
+                }),
+                None => push_args(n, &mut stack),
             }
         }
         true

@@ -96,6 +96,28 @@ impl<'a> Lowering<'a> {
         }
     }
 
+    /// What each value is at last, by being changed in place; an output is changed no more.
+    fn endings(&self) -> Vec<Value> {
+        let mut endings: Vec<Value> = (0..self.slots.len()).map(|i| Value(i as u32)).collect();
+        for task in self.tasks.iter().rev() {
+            for &(out, arg, how) in &task.in_place {
+                let (o, a) = (task.outs[out], task.args[arg]);
+                if how == InPlace::Must && !self.outputs.contains(&a) {
+                    endings[a.index()] = endings[o.index()];
+                }
+            }
+        }
+        endings
+    }
+
+    /// True if a value that ends as `end` may lie where parameter `p` lies, which another output may be wanted in.
+    fn may_take(&self, end: Value, p: Value) -> bool {
+        let index = self.graph.params().iter().position(|q| *q == p);
+        let (Some(index), false) = (index, self.options.inner) else { return true };
+        let mut homes = (0..self.outputs.len()).filter(|&o| self.outputs[o] == end).peekable();
+        homes.peek().is_none() || homes.any(|o| self.options.donate.contains(&(o, index)))
+    }
+
     /// The last task that reads each value; outputs and constants are needed to the end.
     fn last_reads(&self) -> Vec<Option<usize>> {
         let mut last = vec![None; self.slots.len()];
@@ -114,13 +136,13 @@ impl<'a> Lowering<'a> {
 
     /// Where a kernel changes an argument that is still needed, it gets a copy.
     fn copy_before_overwriting(&mut self) {
-        let last = self.last_reads();
+        let (last, endings) = (self.last_reads(), self.endings());
         let mut tasks = vec![];
         for (t, mut task) in std::mem::take(&mut self.tasks).into_iter().enumerate() {
             for j in 0..task.in_place.len() {
-                let (_, arg, how) = task.in_place[j];
-                let v = task.args[arg];
-                let needed = last[v.index()] != Some(t) || !self.overwritable(v);
+                let (out, arg, how) = task.in_place[j];
+                let (v, end) = (task.args[arg], endings[task.outs[out].index()]);
+                let needed = last[v.index()] != Some(t) || !self.overwritable(v) || !self.may_take(end, v);
                 let twice = task.args.iter().filter(|a| **a == v).count() > 1;
                 if how == InPlace::Must && (needed || twice) {
                     let copy = self.fresh(self.slots[v.index()]);
@@ -134,7 +156,7 @@ impl<'a> Lowering<'a> {
     }
 
     fn place(self) -> Program {
-        let last = self.last_reads();
+        let (last, endings) = (self.last_reads(), self.endings());
         let params = self.param_spans();
         let fixed = params.iter().map(|s| s.start + s.len).max().unwrap_or(0).next_multiple_of(ALIGNMENT);
         // A place is shared by values that follow each other in it.
@@ -147,8 +169,9 @@ impl<'a> Lowering<'a> {
             for &(out, arg, how) in &task.in_place {
                 let (o, a) = (task.outs[out], task.args[arg]);
                 let place = place_of[a.index()];
-                let dies = ends[place].is_none_or(|e| e <= t) && self.overwritable(Value(place as u32));
-                let fits = self.slots[a.index()] == self.slots[o.index()];
+                let root = Value(place as u32);
+                let dies = ends[place].is_none_or(|e| e <= t) && self.overwritable(root);
+                let fits = self.slots[a.index()] == self.slots[o.index()] && self.may_take(endings[o.index()], root);
                 if how == InPlace::Must || (dies && fits && !claimed.contains(&place)) {
                     claimed.push(place);
                     place_of[o.index()] = place;

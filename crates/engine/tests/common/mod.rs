@@ -98,7 +98,8 @@ pub fn agree_all(what: &str, found: &[Vec<f64>], wanted: &[Vec<f64>], tolerance:
     pairs.into_iter().try_for_each(|(i, (f, w))| agree(&format!("{what}, output {i}"), f, w, tolerance, 1.0))
 }
 
-/// A scalar loss over all outputs `y`: `Σ w (y + y²/2)` with fixed weights, so that every output element has its own first and second derivative.
+/// A scalar loss over all outputs `y`: `Σ w (y + y²/2)` with fixed weights, so that every element of every output has
+/// first and second derivatives of its own.
 pub fn scalar_loss(graph: &Graph, rng: &mut Rng) -> Graph {
     let mut b = Builder::new();
     let params: Vec<Value> = graph.param_types().into_iter().map(|t| b.param(t, "")).collect();

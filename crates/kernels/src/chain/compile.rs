@@ -66,13 +66,20 @@ enum Value {
 }
 
 impl Program {
-    pub(super) fn compile(inputs: Vec<Access>, instrs: &[Instr], outputs: &[Reg]) -> Result<Program, ChainError> {
+    pub(super) fn compile(
+        inputs: Vec<Access>,
+        instrs: &[Instr],
+        outputs: &[Reg],
+    ) -> Result<Program, ChainError> {
         for (what, count) in [("inputs", inputs.len()), ("outputs", outputs.len())] {
             if count > MAX_REGISTERS {
                 return Err(ChainError::TooMany { what, count });
             }
         }
-        if let Some(input) = inputs.iter().position(|a| matches!(a, Access::Row(0) | Access::Column(0))) {
+        if let Some(input) = inputs
+            .iter()
+            .position(|a| matches!(a, Access::Row(0) | Access::Column(0)))
+        {
             return Err(ChainError::ZeroPeriod { input });
         }
         let (values, mut drafts, outputs) = name_values(inputs.len(), instrs, outputs)?;
@@ -101,11 +108,18 @@ fn name_values(inputs: usize, instrs: &[Instr], outputs: &[Reg]) -> Result<Named
         let read = |&r: &Reg| read(&current, r, Some(at));
         let arguments = sources.iter().map(read).collect::<Result<Vec<_>, _>>()?;
         let slot = current.get_mut(destination as usize);
-        *slot.ok_or(ChainError::TooMany { what: "registers", count: destination as usize + 1 })? = Some(values.len());
+        *slot.ok_or(ChainError::TooMany {
+            what: "registers",
+            count: destination as usize + 1,
+        })? = Some(values.len());
         if let Instr::Splat(_, constant) = *instr {
             values.push(Value::Constant(constant));
         } else {
-            drafts.push(Draft { operation, arguments, result: values.len() });
+            drafts.push(Draft {
+                operation,
+                arguments,
+                result: values.len(),
+            });
             values.push(Value::Result);
         }
     }
@@ -115,7 +129,11 @@ fn name_values(inputs: usize, instrs: &[Instr], outputs: &[Reg]) -> Result<Named
         if values[value] == Value::Result && !results.contains(&value) {
             results.push(value);
         } else {
-            drafts.push(Draft { operation: Operation::Copy, arguments: vec![value], result: values.len() });
+            drafts.push(Draft {
+                operation: Operation::Copy,
+                arguments: vec![value],
+                result: values.len(),
+            });
             results.push(values.len());
             values.push(Value::Result);
         }
@@ -129,8 +147,14 @@ fn read(
     instruction: Option<usize>,
 ) -> Result<usize, ChainError> {
     let value = current.get(register as usize);
-    let value = value.ok_or(ChainError::TooMany { what: "registers", count: register as usize + 1 })?;
-    value.ok_or(ChainError::Unset { register, instruction })
+    let value = value.ok_or(ChainError::TooMany {
+        what: "registers",
+        count: register as usize + 1,
+    })?;
+    value.ok_or(ChainError::Unset {
+        register,
+        instruction,
+    })
 }
 
 fn drop_unused(drafts: &mut Vec<Draft>, outputs: &[usize]) {
@@ -158,7 +182,11 @@ fn place(inputs: Vec<Access>, values: &[Value], drafts: &[Draft], outputs: &[usi
         match definition {
             Value::Input => {
                 places[value] = Place::Input(value);
-                input_slots.push(if inputs[value] == Access::Full { 0 } else { new_slot() });
+                input_slots.push(if inputs[value] == Access::Full {
+                    0
+                } else {
+                    new_slot()
+                });
             }
             Value::Constant(constant) if last(value).is_some() => {
                 let slot = new_slot();
@@ -188,14 +216,31 @@ fn place(inputs: Vec<Access>, values: &[Value], drafts: &[Draft], outputs: &[usi
         let slot = free.pop().unwrap_or_else(&mut new_slot);
         let output = outputs.iter().position(|&value| value == draft.result);
         places[draft.result] = output.map_or(Place::Slot(slot), |output| Place::Output(output, slot));
-        steps.push(Step { operation: draft.operation, arguments, result: places[draft.result] });
+        steps.push(Step {
+            operation: draft.operation,
+            arguments,
+            result: places[draft.result],
+        });
     }
     let outputs = outputs.iter().map(|&value| {
         let step = drafts.iter().position(|draft| draft.result == value);
-        let Place::Output(_, slot) = places[value] else { unreachable!("outputs are placed as such") };
-        Output { step: step.expect("every output is the result of a step"), slot }
+        let Place::Output(_, slot) = places[value] else {
+            unreachable!("outputs are placed as such")
+        };
+        Output {
+            step: step.expect("every output is the result of a step"),
+            slot,
+        }
     });
     let outputs = outputs.collect();
     let last_read = (0..inputs.len()).map(|input| last(input).unwrap_or(0)).collect();
-    Program { inputs, steps, outputs, last_read, constants, input_slots, slots }
+    Program {
+        inputs,
+        steps,
+        outputs,
+        last_read,
+        constants,
+        input_slots,
+        slots,
+    }
 }

@@ -135,12 +135,24 @@ impl fmt::Display for ChainError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ChainError::TooMany { what, count } => {
-                write!(f, "a chain of {count} {what} exceeds the limit of {MAX_REGISTERS}")
+                write!(
+                    f,
+                    "a chain of {count} {what} exceeds the limit of {MAX_REGISTERS}"
+                )
             }
-            ChainError::Unset { register, instruction: Some(at) } => {
-                write!(f, "instruction {at} reads register {register}, which nothing has written")
+            ChainError::Unset {
+                register,
+                instruction: Some(at),
+            } => {
+                write!(
+                    f,
+                    "instruction {at} reads register {register}, which nothing has written"
+                )
             }
-            ChainError::Unset { register, instruction: None } => {
+            ChainError::Unset {
+                register,
+                instruction: None,
+            } => {
                 write!(f, "register {register} is an output, but nothing writes it")
             }
             ChainError::ZeroPeriod { input } => write!(f, "input {input} repeats with period zero"),
@@ -168,14 +180,29 @@ impl Chain {
     /// If the numbers or lengths of the slices do not match the chain's inputs, outputs and `len`.
     pub fn run(&self, simd: Simd, len: usize, inputs: &[Source<'_>], outputs: &mut [&mut [f32]]) {
         self.check(len, inputs, outputs);
-        simd.run(run::Run { program: &self.program, len, inputs, outputs });
+        simd.run(run::Run {
+            program: &self.program,
+            len,
+            inputs,
+            outputs,
+        });
     }
 
     fn check(&self, len: usize, inputs: &[Source<'_>], outputs: &[&mut [f32]]) {
-        let (wanted, found) = ((self.program.inputs.len(), self.program.outputs.len()), (inputs.len(), outputs.len()));
-        assert!(wanted == found, "chain: (inputs, outputs) are {found:?}, not {wanted:?}");
+        let (wanted, found) = (
+            (self.program.inputs.len(), self.program.outputs.len()),
+            (inputs.len(), outputs.len()),
+        );
+        assert!(
+            wanted == found,
+            "chain: (inputs, outputs) are {found:?}, not {wanted:?}"
+        );
         for (i, output) in outputs.iter().enumerate() {
-            assert!(output.len() == len, "chain: output {i} has {} elements, not {len}", output.len());
+            assert!(
+                output.len() == len,
+                "chain: output {i} has {} elements, not {len}",
+                output.len()
+            );
         }
         for (i, (source, access)) in inputs.iter().zip(&self.program.inputs).enumerate() {
             let needed = match *access {
@@ -186,11 +213,18 @@ impl Chain {
             };
             match *source {
                 Source::Slice(x) => {
-                    assert!(x.len() == needed, "chain: input {i} has {} elements, not {needed}", x.len());
+                    assert!(
+                        x.len() == needed,
+                        "chain: input {i} has {} elements, not {needed}",
+                        x.len()
+                    );
                 }
                 Source::Output(o) => {
                     let in_place = *access == Access::Full && o < outputs.len();
-                    assert!(in_place, "chain: input {i} ({access:?}) cannot be in place in output {o}");
+                    assert!(
+                        in_place,
+                        "chain: input {i} ({access:?}) cannot be in place in output {o}"
+                    );
                 }
             }
         }

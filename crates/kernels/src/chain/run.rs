@@ -59,7 +59,12 @@ impl Kernel for Run<'_, '_> {
 
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
-        let Run { program, len, inputs, outputs } = self;
+        let Run {
+            program,
+            len,
+            inputs,
+            outputs,
+        } = self;
         let mut scratch = Scratch(MaybeUninit::uninit());
         let block = (SCRATCH / program.slots.max(1)).min(LONGEST) / MAX_LANES * MAX_LANES;
         let mut starts = [std::ptr::null_mut(); MAX_REGISTERS];
@@ -96,7 +101,9 @@ impl Kernel for Run<'_, '_> {
                 }
                 for (o, output) in program.outputs.iter().enumerate() {
                     if frame.direct >> o & 1 == 0 {
-                        frame.slot(output.slot).copy_to_nonoverlapping(frame.outputs[o], count);
+                        frame
+                            .slot(output.slot)
+                            .copy_to_nonoverlapping(frame.outputs[o], count);
                     }
                 }
                 start += count;

@@ -20,8 +20,19 @@ impl Kernel for Forward<'_> {
 
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
-        let Forward { shape, x, w, bias, act, y } = self;
-        let Dense { rows, inputs, outputs } = shape;
+        let Forward {
+            shape,
+            x,
+            w,
+            bias,
+            act,
+            y,
+        } = self;
+        let Dense {
+            rows,
+            inputs,
+            outputs,
+        } = shape;
         let tile = Tile {
             shape,
             x: x.as_ptr(),
@@ -102,7 +113,14 @@ struct Tile {
 impl Tile {
     /// Runs the tile compiled for `height` by `width` vectors, of which the last may be partial.
     #[inline(always)]
-    unsafe fn dispatch<V: Vector>(&self, row: usize, height: usize, column: usize, width: usize, columns: usize) {
+    unsafe fn dispatch<V: Vector>(
+        &self,
+        row: usize,
+        height: usize,
+        column: usize,
+        width: usize,
+        columns: usize,
+    ) {
         let tail = columns - (width - 1) * V::LANES;
         macro_rules! tiles {
             ($($height:literal: $($width:literal)*;)*) => {
@@ -144,7 +162,14 @@ impl<const H: usize, const W: usize, const PARTIAL: bool> Kernel for Call<'_, H,
 
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
-        let Tile { shape: Dense { inputs, outputs, .. }, x, w, bias, act, y } = *self.tile;
+        let Tile {
+            shape: Dense { inputs, outputs, .. },
+            x,
+            w,
+            bias,
+            act,
+            y,
+        } = *self.tile;
         // SAFETY: the tile's rows and columns lie inside the layer; only the last vector may be partial.
         unsafe {
             let x = x.add(self.row * inputs);
@@ -196,6 +221,10 @@ unsafe fn load_tile<V: Vector, const W: usize, const PARTIAL: bool>(
     // SAFETY: passed on from the caller.
     unsafe {
         let at = from.add(vector * V::LANES);
-        if PARTIAL && vector == W - 1 { V::load_partial(at, tail) } else { V::load(at) }
+        if PARTIAL && vector == W - 1 {
+            V::load_partial(at, tail)
+        } else {
+            V::load(at)
+        }
     }
 }

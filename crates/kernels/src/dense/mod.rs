@@ -45,7 +45,14 @@ impl Dense {
         if let Some(bias) = bias {
             self.check_len("bias", bias.len(), self.outputs);
         }
-        simd.run(forward::Forward { shape: *self, x, w, bias, act, y });
+        simd.run(forward::Forward {
+            shape: *self,
+            x,
+            w,
+            bias,
+            act,
+            y,
+        });
     }
 
     /// `dx = gate(dy * w^T)`.
@@ -55,18 +62,30 @@ impl Dense {
         self.check_len("dx", dx.len(), self.rows * self.inputs);
         gate.check(dx.len(), "dense input gradient");
         let (dy, w, dx) = (dy.as_ptr(), w.as_ptr(), dx.as_mut_ptr());
-        simd.run(InputGradient(input_gradient::Operands { shape: *self, dy, w, gate, dx }));
+        simd.run(InputGradient(input_gradient::Operands {
+            shape: *self,
+            dy,
+            w,
+            gate,
+            dx,
+        }));
     }
 
     /// `dw = x^T * dy`.
     pub fn weight_gradient(&self, simd: Simd, x: &[f32], dy: &[f32], dw: &mut [f32]) {
         self.check_weights(x, dy, dw);
         let operands = self.weight_operands(x, dy, dw, [&mut [], &mut []]);
-        simd.run(WeightStep { operands, step: Assign });
+        simd.run(WeightStep {
+            operands,
+            step: Assign,
+        });
     }
 
     /// Steps `w` by `rule` along `x^T * dy`, which never leaves the registers. States the rule does not use are empty.
-    #[expect(clippy::too_many_arguments, reason = "operands, rule and state of one fused kernel")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "operands, rule and state of one fused kernel"
+    )]
     pub fn weight_update(
         &self,
         simd: Simd,
@@ -79,12 +98,21 @@ impl Dense {
     ) {
         self.check_weights(x, dy, w);
         rule.check_states(&states, w.len(), "dense weight update");
-        rule.with_step(hyper, Update { simd, operands: self.weight_operands(x, dy, w, states) });
+        rule.with_step(
+            hyper,
+            Update {
+                simd,
+                operands: self.weight_operands(x, dy, w, states),
+            },
+        );
     }
 
     /// [`Dense::input_gradient`] with the old weights, then [`Dense::weight_update`], in one sweep over the weights;
     /// bitwise equal to the two calls.
-    #[expect(clippy::too_many_arguments, reason = "operands, rule and state of one fused kernel")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "operands, rule and state of one fused kernel"
+    )]
     pub fn backward(
         &self,
         simd: Simd,
@@ -103,7 +131,13 @@ impl Dense {
         rule.check_states(&states, w.len(), "dense backward");
         let weights = self.weight_operands(x, dy, w, states);
         let dx = dx.as_mut_ptr();
-        let input = input_gradient::Operands { shape: *self, dy: dy.as_ptr(), w: weights.w, gate, dx };
+        let input = input_gradient::Operands {
+            shape: *self,
+            dy: dy.as_ptr(),
+            w: weights.w,
+            gate,
+            dx,
+        };
         rule.with_step(hyper, Backward { simd, input, weights });
     }
 
@@ -114,12 +148,27 @@ impl Dense {
     }
 
     fn check_len(&self, name: &str, found: usize, wanted: usize) {
-        assert!(found == wanted, "{self:?}: {name} has {found} floats, not {wanted}");
+        assert!(
+            found == wanted,
+            "{self:?}: {name} has {found} floats, not {wanted}"
+        );
     }
 
-    fn weight_operands(&self, x: &[f32], dy: &[f32], w: &mut [f32], states: [&mut [f32]; 2]) -> weights::Operands {
+    fn weight_operands(
+        &self,
+        x: &[f32],
+        dy: &[f32],
+        w: &mut [f32],
+        states: [&mut [f32]; 2],
+    ) -> weights::Operands {
         let states = states.map(|state| state.as_mut_ptr());
-        weights::Operands { shape: *self, x: x.as_ptr(), dy: dy.as_ptr(), w: w.as_mut_ptr(), states }
+        weights::Operands {
+            shape: *self,
+            x: x.as_ptr(),
+            dy: dy.as_ptr(),
+            w: w.as_mut_ptr(),
+            states,
+        }
     }
 }
 
@@ -172,8 +221,16 @@ impl Kernel for InputGradient<'_> {
     unsafe fn run<V: Vector>(self) {
         for_each_block!(self.0.shape.inputs, |start, rows| {
             // SAFETY: the operands were checked against the shape.
-            unsafe { V::run(Block { operands: &self.0, start, rows }) }
+            unsafe {
+                V::run(Block {
+                    operands: &self.0,
+                    start,
+                    rows,
+                })
+            }
         });
+        // SAFETY: as above.
+        unsafe { self.0.gate::<V>() }
     }
 }
 
@@ -189,7 +246,13 @@ impl<S: Step> Kernel for WeightStep<S> {
     unsafe fn run<V: Vector>(self) {
         for_each_block!(self.operands.shape.inputs, |start, rows| {
             // SAFETY: the operands were checked against the shape.
-            unsafe { V::run(Block { operands: &self, start, rows }) }
+            unsafe {
+                V::run(Block {
+                    operands: &self,
+                    start,
+                    rows,
+                })
+            }
         });
     }
 }
@@ -207,10 +270,20 @@ impl<S: Step> Kernel for BackwardStep<'_, S> {
         for_each_block!(self.input.shape.inputs, |start, rows| {
             // SAFETY: the operands were checked against the shape.
             unsafe {
-                V::run(Block { operands: &self.input, start, rows });
-                V::run(Block { operands: &self.weights, start, rows });
+                V::run(Block {
+                    operands: &self.input,
+                    start,
+                    rows,
+                });
+                V::run(Block {
+                    operands: &self.weights,
+                    start,
+                    rows,
+                });
             }
         });
+        // SAFETY: as above.
+        unsafe { self.input.gate::<V>() }
     }
 }
 
@@ -222,7 +295,10 @@ struct Update {
 impl UseStep for Update {
     #[inline(always)]
     fn call<S: Step>(self, step: S) {
-        self.simd.run(WeightStep { operands: self.operands, step });
+        self.simd.run(WeightStep {
+            operands: self.operands,
+            step,
+        });
     }
 }
 
@@ -235,7 +311,13 @@ struct Backward<'a> {
 impl UseStep for Backward<'_> {
     #[inline(always)]
     fn call<S: Step>(self, step: S) {
-        let weights = WeightStep { operands: self.weights, step };
-        self.simd.run(BackwardStep { input: self.input, weights });
+        let weights = WeightStep {
+            operands: self.weights,
+            step,
+        };
+        self.simd.run(BackwardStep {
+            input: self.input,
+            weights,
+        });
     }
 }

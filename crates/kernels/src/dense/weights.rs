@@ -1,12 +1,23 @@
-//! `x^T * dy` in register tiles of weight rows by output vectors, each stepped before it leaves the registers.
+//! `x^T * dy` for a few weight rows at a time, and the step along it while it is in the first-level cache.
+//!
+//! Products and step are separate loops: fused in one register tile, the long latency of the step's root and quotient
+//! stalls the multiply-adds of the next tile, which measures slower than a trip through the cache.
 
-use std::hint::black_box;
+use std::mem::MaybeUninit;
 
 use super::{Dense, ROW_BLOCK};
 use crate::{
+    level::Kernel,
     update::{Step, step_at},
     vector::Vector,
 };
+
+/// Columns whose gradient is kept at once.
+const CHUNK: usize = 512;
+
+/// The gradient of a block of weight rows, `CHUNK` columns of each.
+#[repr(align(64))]
+struct Scratch(MaybeUninit<[f32; ROW_BLOCK * CHUNK]>);
 
 #[derive(Copy, Clone)]
 pub(super) struct Operands {
@@ -24,65 +35,148 @@ impl Operands {
     /// The CPU supports `V`, the operands fit the shape and the rows exist.
     #[inline(always)]
     pub(super) unsafe fn block<V: Vector, S: Step>(&self, step: S, start: usize, count: usize) {
-        // SAFETY: passed on from the caller.
-        unsafe {
-            if count == ROW_BLOCK {
-                self.rows::<V, S, ROW_BLOCK>(step, start);
-            } else {
-                for row in start..start + count {
-                    self.rows::<V, S, 1>(step, row);
+        let outputs = self.shape.outputs;
+        let mut scratch = Scratch(MaybeUninit::uninit());
+        let to = scratch.0.as_mut_ptr().cast::<f32>();
+        for column in (0..outputs).step_by(CHUNK) {
+            let columns = (outputs - column).min(CHUNK);
+            // SAFETY: passed on from the caller; the gradient is written before it is read.
+            unsafe {
+                V::run(Gradient {
+                    operands: self,
+                    start,
+                    count,
+                    column,
+                    columns,
+                    to,
+                });
+                for row in 0..count {
+                    let gradient = to.add(row * CHUNK).cast_const();
+                    self.step_row::<V, S>(step, gradient, (start + row) * outputs + column, columns);
                 }
             }
         }
     }
 
+    /// Steps `count` consecutive weights, the first at `offset`.
     #[inline(always)]
-    unsafe fn rows<V: Vector, S: Step, const H: usize>(&self, step: S, start: usize) {
-        let outputs = self.shape.outputs;
-        let widest = if V::REGISTERS == 32 { 4 } else { 3 };
-        let mut column = 0;
-        while column < outputs {
-            let vectors = (outputs - column).div_ceil(V::LANES);
-            let columns = (outputs - column).min(widest * V::LANES);
-            let partial = !columns.is_multiple_of(V::LANES);
-            // SAFETY: passed on from the caller.
-            unsafe {
-                match (vectors.min(widest), partial) {
-                    (1, false) => self.tile::<V, S, H, 1, false>(step, start, column),
-                    (1, true) => self.tile::<V, S, H, 1, true>(step, start, column),
-                    (2, false) => self.tile::<V, S, H, 2, false>(step, start, column),
-                    (2, true) => self.tile::<V, S, H, 2, true>(step, start, column),
-                    (3, false) => self.tile::<V, S, H, 3, false>(step, start, column),
-                    (3, true) => self.tile::<V, S, H, 3, true>(step, start, column),
-                    (_, false) if widest == 4 => self.tile::<V, S, H, 4, false>(step, start, column),
-                    (_, true) if widest == 4 => self.tile::<V, S, H, 4, true>(step, start, column),
-                    _ => unreachable!("no wider tile"),
+    unsafe fn step_row<V: Vector, S: Step>(
+        &self,
+        step: S,
+        gradient: *const f32,
+        offset: usize,
+        count: usize,
+    ) {
+        let mut i = 0;
+        // SAFETY: the weights, their states and their gradient exist.
+        unsafe {
+            while i + V::LANES <= count {
+                let at = offset + i;
+                step_at::<V, S, false>(
+                    step,
+                    V::load(gradient.add(i)),
+                    self.w.add(at),
+                    self.states,
+                    at,
+                    V::LANES,
+                );
+                i += V::LANES;
+            }
+            if i < count {
+                let (at, tail) = (offset + i, count - i);
+                let gradient = V::load_partial(gradient.add(i), tail);
+                step_at::<V, S, true>(step, gradient, self.w.add(at), self.states, at, tail);
+            }
+        }
+    }
+}
+
+/// The gradient of `count` weight rows and some columns, in a function of its own for all rules.
+struct Gradient<'a> {
+    operands: &'a Operands,
+    start: usize,
+    count: usize,
+    column: usize,
+    columns: usize,
+    to: *mut f32,
+}
+
+impl Kernel for Gradient<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<V: Vector>(self) {
+        // SAFETY: the rows and columns exist, and the scratch holds them.
+        unsafe {
+            if self.count == ROW_BLOCK {
+                self.rows::<V, ROW_BLOCK>(0);
+            } else {
+                for row in 0..self.count {
+                    self.rows::<V, 1>(row);
                 }
             }
-            column += columns;
+        }
+    }
+}
+
+impl Gradient<'_> {
+    #[inline(always)]
+    unsafe fn rows<V: Vector, const H: usize>(&self, row: usize) {
+        let widest = if V::REGISTERS == 16 && H == ROW_BLOCK {
+            2
+        } else {
+            4
+        };
+        let mut column = 0;
+        while column < self.columns {
+            let left = self.columns - column;
+            let vectors = left.div_ceil(V::LANES).min(widest);
+            let partial = left < vectors * V::LANES;
+            // SAFETY: passed on from the caller.
+            unsafe {
+                match (vectors, partial) {
+                    (1, false) => self.tile::<V, H, 1, false>(row, column),
+                    (1, true) => self.tile::<V, H, 1, true>(row, column),
+                    (2, false) => self.tile::<V, H, 2, false>(row, column),
+                    (2, true) => self.tile::<V, H, 2, true>(row, column),
+                    (3, false) if widest == 4 => self.tile::<V, H, 3, false>(row, column),
+                    (3, true) if widest == 4 => self.tile::<V, H, 3, true>(row, column),
+                    (_, false) if widest == 4 => self.tile::<V, H, 4, false>(row, column),
+                    (_, true) if widest == 4 => self.tile::<V, H, 4, true>(row, column),
+                    _ => unreachable!("no tile is wider"),
+                }
+            }
+            column += vectors * V::LANES;
         }
     }
 
     /// `H` weight rows by `W` vectors, of which the last is partial if `PARTIAL`.
     #[inline(always)]
-    unsafe fn tile<V: Vector, S: Step, const H: usize, const W: usize, const PARTIAL: bool>(
+    unsafe fn tile<V: Vector, const H: usize, const W: usize, const PARTIAL: bool>(
         &self,
-        step: S,
-        start: usize,
+        row: usize,
         column: usize,
     ) {
-        let Dense { rows, inputs, outputs } = self.shape;
-        let tail = outputs - column - (W - 1) * V::LANES;
-        // SAFETY: the rows and columns of the tile exist in every operand.
+        let Dense {
+            rows,
+            inputs,
+            outputs,
+        } = self.operands.shape;
+        let tail = self.columns - column - (W - 1) * V::LANES;
+        // SAFETY: the rows and columns of the tile exist; a row of scratch has room for whole vectors.
         unsafe {
-            let mut x = self.x.add(start);
-            let mut dy = self.dy.add(column);
+            let mut x = self.operands.x.add(self.start + row);
+            let mut dy = self.operands.dy.add(self.column + column);
             let mut sums = [[V::splat(0.0); W]; H];
             for _ in 0..rows {
                 let mut errors = [V::splat(0.0); W];
                 for (vector, error) in errors.iter_mut().enumerate() {
                     let at = dy.add(vector * V::LANES);
-                    *error = if PARTIAL && vector == W - 1 { V::load_partial(at, tail) } else { V::load(at) };
+                    *error = if PARTIAL && vector == W - 1 {
+                        V::load_partial(at, tail)
+                    } else {
+                        V::load(at)
+                    };
                 }
                 for (row, sums) in sums.iter_mut().enumerate() {
                     let x = V::splat(*x.add(row));
@@ -93,18 +187,10 @@ impl Operands {
                 x = x.wrapping_add(inputs);
                 dy = dy.wrapping_add(outputs);
             }
-            // Read the rule's constants only here: hoisted before the loop, they would push the sums out of registers.
-            let step = *black_box(&step);
-            for (row, sums) in sums.iter().enumerate() {
-                let offset = (start + row) * outputs + column;
-                for (vector, &sum) in sums.iter().enumerate() {
-                    let offset = offset + vector * V::LANES;
-                    let parameter = self.w.add(offset);
-                    if PARTIAL && vector == W - 1 {
-                        step_at::<V, S, true>(step, sum, parameter, self.states, offset, tail);
-                    } else {
-                        step_at::<V, S, false>(step, sum, parameter, self.states, offset, V::LANES);
-                    }
+            for (h, sums) in sums.iter().enumerate() {
+                let to = self.to.add((row + h) * CHUNK + column);
+                for (vector, sum) in sums.iter().enumerate() {
+                    sum.store(to.add(vector * V::LANES));
                 }
             }
         }

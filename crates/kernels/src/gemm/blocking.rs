@@ -72,7 +72,10 @@ impl Blocking {
     /// The rows and columns of `c` that thread `index` computes.
     pub(super) fn region(&self, index: usize, m: usize, n: usize) -> [Range<usize>; 2] {
         let part = |i: usize, share: usize, all: usize| (i * share).min(all)..((i + 1) * share).min(all);
-        [part(index / self.grid[1], self.share[0], m), part(index % self.grid[1], self.share[1], n)]
+        [
+            part(index / self.grid[1], self.share[0], m),
+            part(index % self.grid[1], self.share[1], n),
+        ]
     }
 }
 
@@ -94,7 +97,9 @@ fn even_parts(len: usize, most: usize, unit: usize) -> usize {
 /// Splits the tiles among at most `threads` so that the threads pack as little as possible between them.
 fn grid(tile_rows: usize, tile_columns: usize, threads: usize) -> [usize; 2] {
     let used = threads.min(tile_rows.max(1) * tile_columns.max(1));
-    let splits = (1..=used).filter(|down| used.is_multiple_of(*down)).map(|down| [down, used / down]);
+    let splits = (1..=used)
+        .filter(|down| used.is_multiple_of(*down))
+        .map(|down| [down, used / down]);
     let fits = |[down, across]: &[usize; 2]| *down <= tile_rows.max(1) && *across <= tile_columns.max(1);
     let packed = |[down, across]: &[usize; 2]| tile_rows.div_ceil(*down) + 2 * tile_columns.div_ceil(*across);
     splits.filter(fits).min_by_key(packed).unwrap_or([1, 1])
@@ -106,7 +111,14 @@ mod tests {
 
     #[test]
     fn the_threads_regions_tile_the_result() {
-        for (m, n, threads) in [(1, 1, 4), (100, 7, 3), (1024, 1024, 6), (13, 500, 8), (0, 5, 2), (5, 0, 2)] {
+        for (m, n, threads) in [
+            (1, 1, 4),
+            (100, 7, 3),
+            (1024, 1024, 6),
+            (13, 500, 8),
+            (0, 5, 2),
+            (5, 0, 2),
+        ] {
             let blocking = Blocking::new(Simd::best(), m, n, 64, threads);
             let mut seen = vec![0; m * n];
             for index in 0..blocking.threads() {

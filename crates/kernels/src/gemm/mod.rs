@@ -11,8 +11,8 @@ mod tile;
 
 use blocking::Blocking;
 use nest::{Job, RightOperand};
-pub use pack::{Pack, Packed};
 use pack::MatrixPack;
+pub use pack::{Pack, Packed};
 
 /// A matrix in memory: element `(r, c)` is `data[r * row_stride + c * column_stride]`.
 #[derive(Copy, Clone, Debug)]
@@ -28,19 +28,31 @@ pub struct Matrix<'a> {
 impl<'a> Matrix<'a> {
     /// A contiguous row-major matrix with `columns` columns.
     pub fn row_major(data: &'a [f32], columns: usize) -> Matrix<'a> {
-        Matrix { data, row_stride: columns, column_stride: 1 }
+        Matrix {
+            data,
+            row_stride: columns,
+            column_stride: 1,
+        }
     }
 
     /// The same elements with rows and columns exchanged.
     pub fn transposed(self) -> Matrix<'a> {
-        Matrix { data: self.data, row_stride: self.column_stride, column_stride: self.row_stride }
+        Matrix {
+            data: self.data,
+            row_stride: self.column_stride,
+            column_stride: self.row_stride,
+        }
     }
 
     fn check(&self, rows: usize, columns: usize, name: &str) {
         if rows > 0 && columns > 0 {
             let last = (rows - 1) * self.row_stride + (columns - 1) * self.column_stride;
             let len = self.data.len();
-            assert!(last < len, "gemm: {name}, {rows} x {columns}, needs {} floats and has {len}", last + 1);
+            assert!(
+                last < len,
+                "gemm: {name}, {rows} x {columns}, needs {} floats and has {len}",
+                last + 1
+            );
         }
     }
 }
@@ -117,7 +129,10 @@ pub fn gemm_packed(
     workspace: &mut [f32],
 ) {
     let (level, packed) = (simd.level(), b.simd().level());
-    assert!(level == packed, "gemm_packed: b was packed for {packed}, the product is to run at {level}");
+    assert!(
+        level == packed,
+        "gemm_packed: b was packed for {packed}, the product is to run at {level}"
+    );
     let (k, n) = (b.k(), b.n());
     a.check(m, k, "a");
     let a = MatrixPack::new(simd, a);

@@ -46,10 +46,21 @@ impl<'a> Job<'a> {
             Bias::PerRow(bias) => assert!(bias.len() == m, "gemm: {} biases for {m} rows", bias.len()),
         }
         if let Some(residual) = epilogue.residual {
-            assert!(residual.len() == m * n, "gemm: the residual has {} floats, not {m} x {n}", residual.len());
+            assert!(
+                residual.len() == m * n,
+                "gemm: the residual has {} floats, not {m} x {n}",
+                residual.len()
+            );
         }
         epilogue.gate.check(m * n, "gemm");
-        Job { simd, size, a, b, c: c.as_mut_ptr(), epilogue }
+        Job {
+            simd,
+            size,
+            a,
+            b,
+            c: c.as_mut_ptr(),
+            epilogue,
+        }
     }
 
     pub(super) fn run(&self, threads: usize, workspace: &mut [f32]) {
@@ -59,9 +70,17 @@ impl<'a> Job<'a> {
         }
         let blocking = Blocking::new(self.simd, m, n, k, threads);
         let needed = blocking.workspace();
-        assert!(workspace.len() >= needed, "gemm: a workspace of {} floats, not {needed}", workspace.len());
+        assert!(
+            workspace.len() >= needed,
+            "gemm: a workspace of {} floats, not {needed}",
+            workspace.len()
+        );
         let mut shares = workspace.chunks_exact_mut(blocking.thread_workspace());
-        let mut share = || shares.next().expect("the workspace holds a share for every thread");
+        let mut share = || {
+            shares
+                .next()
+                .expect("the workspace holds a share for every thread")
+        };
         if blocking.threads() == 1 {
             return self.region(&blocking, 0, share());
         }
@@ -78,7 +97,10 @@ impl<'a> Job<'a> {
     fn region(&self, blocking: &Blocking, index: usize, workspace: &mut [f32]) {
         let [m, n, k] = self.size;
         let [rows, columns] = blocking.region(index, m, n);
-        let start = workspace.as_ptr().align_offset(ALIGNMENT * size_of::<f32>()).min(ALIGNMENT);
+        let start = workspace
+            .as_ptr()
+            .align_offset(ALIGNMENT * size_of::<f32>())
+            .min(ALIGNMENT);
         let (a_block, b_block) = workspace[start..].split_at_mut(blocking.panels()[0]);
         for left in columns.clone().step_by(blocking.columns) {
             let block_columns = left..(left + blocking.columns).min(columns.end);
@@ -88,15 +110,28 @@ impl<'a> Job<'a> {
                 let depth = first..(first + blocking.depth).min(k);
                 let b = match self.b {
                     RightOperand::Pack(b) => {
-                        b.pack(block_columns.clone(), depth.clone(), blocking.tile_columns, b_block);
+                        b.pack(
+                            block_columns.clone(),
+                            depth.clone(),
+                            blocking.tile_columns,
+                            b_block,
+                        );
                         &*b_block
                     }
                     RightOperand::Packed(b) => b.panels(left, depth.clone(), blocking.tile_columns),
                 };
                 for top in rows.clone().step_by(blocking.rows) {
                     let block_rows = top..(top + blocking.rows).min(rows.end);
-                    self.a.pack(block_rows.clone(), depth.clone(), blocking.tile_rows, a_block);
-                    self.block(blocking, block_rows, block_columns.clone(), depth.clone(), a_block, b);
+                    self.a
+                        .pack(block_rows.clone(), depth.clone(), blocking.tile_rows, a_block);
+                    self.block(
+                        blocking,
+                        block_rows,
+                        block_columns.clone(),
+                        depth.clone(),
+                        a_block,
+                        b,
+                    );
                 }
                 first = depth.end;
                 if first >= k {
@@ -116,13 +151,29 @@ impl<'a> Job<'a> {
         b: &[f32],
     ) {
         let panels = |len: usize, tile: usize| len.div_ceil(tile) * tile * depth.len();
-        assert!(a.len() >= panels(rows.len(), blocking.tile_rows), "gemm: a packed block of a is too short");
-        assert!(b.len() >= panels(columns.len(), blocking.tile_columns), "gemm: a packed block of b is too short");
+        assert!(
+            a.len() >= panels(rows.len(), blocking.tile_rows),
+            "gemm: a packed block of a is too short"
+        );
+        assert!(
+            b.len() >= panels(columns.len(), blocking.tile_columns),
+            "gemm: a packed block of b is too short"
+        );
         let stage = Stage {
             add: depth.start > 0 || self.epilogue.accumulate,
             last: depth.end == self.size[2],
         };
         let (c, epilogue, stride) = (self.c, self.epilogue, self.size[1]);
-        self.simd.run(Panels { rows, columns, depth: depth.len(), a, b, c, stride, epilogue, stage });
+        self.simd.run(Panels {
+            rows,
+            columns,
+            depth: depth.len(),
+            a,
+            b,
+            c,
+            stride,
+            epilogue,
+            stage,
+        });
     }
 }

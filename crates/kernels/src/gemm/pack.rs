@@ -32,10 +32,20 @@ impl<'a> MatrixPack<'a> {
 impl Pack for MatrixPack<'_> {
     fn pack(&self, rows: Range<usize>, depth: Range<usize>, panel: usize, out: &mut [f32]) {
         let panels = rows.len().div_ceil(panel);
-        assert!(out.len() >= panels * panel * depth.len(), "pack: {} floats are too few", out.len());
+        assert!(
+            out.len() >= panels * panel * depth.len(),
+            "pack: {} floats are too few",
+            out.len()
+        );
         if !rows.is_empty() && !depth.is_empty() {
             self.matrix.check(rows.end, depth.end, "a packed operand");
-            self.simd.run(PackPanels { matrix: self.matrix, rows, depth, panel, out });
+            self.simd.run(PackPanels {
+                matrix: self.matrix,
+                rows,
+                depth,
+                panel,
+                out,
+            });
         }
     }
 }
@@ -53,21 +63,35 @@ impl Kernel for PackPanels<'_> {
 
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
-        let Matrix { data, row_stride, column_stride } = self.matrix;
+        let Matrix {
+            data,
+            row_stride,
+            column_stride,
+        } = self.matrix;
         let (panel, depth) = (self.panel, self.depth.len());
         let panels = self.out.chunks_exact_mut(panel * depth);
         for (first, out) in self.rows.clone().step_by(panel).zip(panels) {
             let count = (self.rows.end - first).min(panel);
             // SAFETY: the ranges were checked against the matrix, and `out` holds `panel * depth` floats.
             unsafe {
-                let from = data.as_ptr().add(first * row_stride + self.depth.start * column_stride);
+                let from = data
+                    .as_ptr()
+                    .add(first * row_stride + self.depth.start * column_stride);
                 let to = out.as_mut_ptr();
                 if row_stride == 1 {
                     copy_rows::<V>(from, column_stride, count, depth, panel, to);
                 } else if column_stride == 1 {
                     transpose_rows::<V>(from, row_stride, count, depth, panel, to);
                 } else {
-                    gather(from, [row_stride, column_stride], count, 0..depth, [0, panel], panel, to);
+                    gather(
+                        from,
+                        [row_stride, column_stride],
+                        count,
+                        0..depth,
+                        [0, panel],
+                        panel,
+                        to,
+                    );
                 }
             }
         }
@@ -92,7 +116,11 @@ unsafe fn copy_rows<V: Vector>(
             if panel.is_multiple_of(V::LANES) {
                 while i < panel {
                     let left = count.saturating_sub(i);
-                    let value = if left == 0 { V::splat(0.0) } else { load_up_to::<V>(from.add(i), left) };
+                    let value = if left == 0 {
+                        V::splat(0.0)
+                    } else {
+                        load_up_to::<V>(from.add(i), left)
+                    };
                     value.store(to.add(i));
                     i += V::LANES;
                 }
@@ -121,16 +149,34 @@ unsafe fn transpose_rows<V: Vector>(
     for group in (0..panel).step_by(8).rev() {
         let width = (panel - group).min(8);
         let rows = count.saturating_sub(group).min(8);
-        let blocked = if width == 8 { depth / 8 * 8 } else { depth.saturating_sub(1) / 8 * 8 };
+        let blocked = if width == 8 {
+            depth / 8 * 8
+        } else {
+            depth.saturating_sub(1) / 8 * 8
+        };
         for d in (0..blocked).step_by(8) {
             // SAFETY: `rows` rows of eight floats are readable here, and the eight stores end inside the panel.
             unsafe {
-                let source = if rows > 0 { from.add(group * stride + d) } else { from };
+                let source = if rows > 0 {
+                    from.add(group * stride + d)
+                } else {
+                    from
+                };
                 V::transpose8(source, stride, rows, to.add(d * panel + group), panel);
             }
         }
         // SAFETY: within the panel.
-        unsafe { gather(from, [stride, 1], count, blocked..depth, [group, group + width], panel, to) };
+        unsafe {
+            gather(
+                from,
+                [stride, 1],
+                count,
+                blocked..depth,
+                [group, group + width],
+                panel,
+                to,
+            )
+        };
     }
 }
 
@@ -149,7 +195,11 @@ unsafe fn gather(
         for r in span[0]..span[1] {
             // SAFETY: the caller vouches for `count` rows of the source and the whole panel.
             unsafe {
-                let value = if r < count { *from.add(r * row_stride + d * depth_stride) } else { 0.0 };
+                let value = if r < count {
+                    *from.add(r * row_stride + d * depth_stride)
+                } else {
+                    0.0
+                };
                 *to.add(d * panel + r) = value;
             }
         }

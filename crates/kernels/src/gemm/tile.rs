@@ -37,7 +37,11 @@ impl Kernel for Panels<'_> {
     unsafe fn run<V: Vector>(self) {
         // SAFETY: the panels were checked to cover the block, which lies inside `c`.
         unsafe {
-            if V::REGISTERS == 32 { self.sweep::<V, 14, 2>() } else { self.sweep::<V, 6, 2>() }
+            if V::REGISTERS == 32 {
+                self.sweep::<V, 14, 2>()
+            } else {
+                self.sweep::<V, 6, 2>()
+            }
         }
     }
 }
@@ -46,12 +50,20 @@ impl Panels<'_> {
     #[inline(always)]
     unsafe fn sweep<V: Vector, const H: usize, const W: usize>(&self) {
         let width = W * V::LANES;
-        let Epilogue { residual, activation, gate, .. } = self.epilogue;
+        let Epilogue {
+            residual,
+            activation,
+            gate,
+            ..
+        } = self.epilogue;
         let plain = residual.is_none() && matches!(gate, Gate::Open) && activation.is_linear();
         let direct = plain || !self.stage.last;
         for (j, column) in self.columns.clone().step_by(width).enumerate() {
             for (i, row) in self.rows.clone().step_by(H).enumerate() {
-                let size = [(self.rows.end - row).min(H), (self.columns.end - column).min(width)];
+                let size = [
+                    (self.rows.end - row).min(H),
+                    (self.columns.end - column).min(width),
+                ];
                 // SAFETY: panels `i` and `j` exist, and the tile's valid part lies inside `c`.
                 unsafe {
                     let a = self.a.as_ptr().add(i * H * self.depth);
@@ -68,7 +80,17 @@ impl Panels<'_> {
                             }
                         }
                         let (stage, stride, epilogue) = (self.stage, self.stride, self.epilogue);
-                        V::run(Finish { scratch: &scratch, width, size, row, column, c, stride, stage, epilogue });
+                        V::run(Finish {
+                            scratch: &scratch,
+                            width,
+                            size,
+                            row,
+                            column,
+                            c,
+                            stride,
+                            stage,
+                            epilogue,
+                        });
                     }
                 }
             }

@@ -20,7 +20,14 @@ pub(crate) unsafe fn exp_vector<V: Vector>(x: V) -> V {
         let r = n.neg_mul_add(V::splat(LN2_LOW), r);
         let tail = polynomial(
             r,
-            [1.987_569_1e-4, 1.398_199_9e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 5e-1],
+            [
+                1.987_569_1e-4,
+                1.398_199_9e-3,
+                8.333_452e-3,
+                4.166_579_6e-2,
+                1.666_666_5e-1,
+                5e-1,
+            ],
         );
         let value = tail.mul_add(r * r, r) + V::splat(1.0);
         // Two factors, since 2^n itself may be out of range where the result is not.
@@ -95,7 +102,13 @@ pub(crate) unsafe fn tanh_vector<V: Vector>(x: V) -> V {
         let square = x * x;
         let near = polynomial(
             square,
-            [-5.704_988_7e-3, 2.063_909e-2, -5.373_971_6e-2, 1.333_144_2e-1, -3.333_328e-1],
+            [
+                -5.704_988_7e-3,
+                2.063_909e-2,
+                -5.373_971_6e-2,
+                1.333_144_2e-1,
+                -3.333_328e-1,
+            ],
         );
         let near = near.mul_add(square * x, x);
         let far = one - (one + one) / (exp_vector(magnitude + magnitude) + one);
@@ -126,7 +139,13 @@ pub(crate) unsafe fn erf_vector<V: Vector>(x: V) -> V {
         );
         let below = polynomial(
             square,
-            [-1.456_607_2e-5, -2.133_740_6e-4, -1.682_827e-3, -7.373_329e-3, -1.426_473_9e-2],
+            [
+                -1.456_607_2e-5,
+                -2.133_740_6e-4,
+                -1.682_827e-3,
+                -7.373_329e-3,
+                -1.426_473_9e-2,
+            ],
         );
         // The quotient first: the product of a tiny x would lose its digits.
         x * (above / below)

@@ -37,7 +37,8 @@ fn positive_power(x: f32, y: f32) -> f32 {
     // log2 m = 2/ln2 * atanh(s) with s = (m - 1) / (m + 1), |s| < 0.172.
     let s = (mantissa - 1.0) / (mantissa + 1.0);
     let z = s * s;
-    let series = 1.0 + z * (1.0 / 3.0 + z * (1.0 / 5.0 + z * (1.0 / 7.0 + z * (1.0 / 9.0 + z * (1.0 / 11.0)))));
+    let series =
+        1.0 + z * (1.0 / 3.0 + z * (1.0 / 5.0 + z * (1.0 / 7.0 + z * (1.0 / 9.0 + z * (1.0 / 11.0)))));
     let log2 = exponent as f64 + s * series * (2.0 * std::f64::consts::LOG2_E);
     let product = (y as f64 * log2).clamp(-200.0, 200.0);
     // Adding and subtracting 1.5 * 2^52 rounds to an integer, which then sits in the low bits.

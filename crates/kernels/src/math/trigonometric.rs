@@ -15,7 +15,11 @@ const REDUCIBLE: f32 = 8192.0;
 pub(crate) unsafe fn sin_vector<V: Vector>(x: V) -> V {
     // SAFETY: passed on from the caller.
     unsafe {
-        if V::any(V::splat(REDUCIBLE).less(x.abs())) { by_lane(x, f32::sin) } else { quarter_turns(x, 0.0) }
+        if V::any(V::splat(REDUCIBLE).less(x.abs())) {
+            by_lane(x, f32::sin)
+        } else {
+            quarter_turns(x, 0.0)
+        }
     }
 }
 
@@ -25,7 +29,11 @@ pub(crate) unsafe fn sin_vector<V: Vector>(x: V) -> V {
 pub(crate) unsafe fn cos_vector<V: Vector>(x: V) -> V {
     // SAFETY: passed on from the caller.
     unsafe {
-        if V::any(V::splat(REDUCIBLE).less(x.abs())) { by_lane(x, f32::cos) } else { quarter_turns(x, 1.0) }
+        if V::any(V::splat(REDUCIBLE).less(x.abs())) {
+            by_lane(x, f32::cos)
+        } else {
+            quarter_turns(x, 1.0)
+        }
     }
 }
 
@@ -47,8 +55,12 @@ unsafe fn quarter_turns<V: Vector>(x: V, offset: f32) -> V {
         let cosine = cosine.mul_add(square * square, square.neg_mul_add(V::splat(0.5), one));
         // The quadrant 0..4 in floating point, exact for the magnitudes that get here.
         let quadrant = turns + V::splat(offset);
-        let quadrant = (quadrant * V::splat(0.25)).floor().neg_mul_add(V::splat(4.0), quadrant);
-        let odd = (quadrant * V::splat(0.5)).floor().neg_mul_add(V::splat(2.0), quadrant);
+        let quadrant = (quadrant * V::splat(0.25))
+            .floor()
+            .neg_mul_add(V::splat(4.0), quadrant);
+        let odd = (quadrant * V::splat(0.5))
+            .floor()
+            .neg_mul_add(V::splat(2.0), quadrant);
         let value = V::select(odd.equal(one), cosine, sine);
         V::select(one.less(quadrant), -value, value)
     }

@@ -67,7 +67,11 @@ impl Rule {
     pub(crate) fn check_states(&self, states: &[&mut [f32]; 2], len: usize, what: &str) {
         for (i, state) in states.iter().enumerate() {
             let wanted = if i < self.states() { len } else { 0 };
-            assert!(state.len() == wanted, "{what}: state {i} has {} floats, not {wanted}", state.len());
+            assert!(
+                state.len() == wanted,
+                "{what}: state {i} has {} floats, not {wanted}",
+                state.len()
+            );
         }
     }
 }
@@ -106,9 +110,22 @@ pub fn bias_update(
     states: [&mut [f32]; 2],
 ) {
     let len = parameter.len();
-    assert!(dy.len() == rows * len, "update: a gradient of {} floats for {rows} x {len}", dy.len());
+    assert!(
+        dy.len() == rows * len,
+        "update: a gradient of {} floats for {rows} x {len}",
+        dy.len()
+    );
     rule.check_states(&states, len, "update");
-    rule.with_step(hyper, SumAndStep { simd, rows, dy, parameter, states });
+    rule.with_step(
+        hyper,
+        SumAndStep {
+            simd,
+            rows,
+            dy,
+            parameter,
+            states,
+        },
+    );
 }
 
 struct SumAndStep<'a> {
@@ -136,7 +153,13 @@ impl<S: Step> Kernel for Stepping<'_, S> {
 
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
-        let SumAndStep { rows, dy, parameter, mut states, .. } = self.call;
+        let SumAndStep {
+            rows,
+            dy,
+            parameter,
+            mut states,
+            ..
+        } = self.call;
         let len = parameter.len();
         let pointers = states.each_mut().map(|state| state.as_mut_ptr());
         let mut i = 0;
@@ -177,9 +200,21 @@ pub(crate) unsafe fn step_at<V: Vector, S: Step, const PARTIAL: bool>(
     // SAFETY: passed on from the caller; states the step does not use are not touched.
     unsafe {
         let zero = V::splat(0.0);
-        let old = if S::READS { load_up_to(parameter, count) } else { zero };
-        let first = if S::STATES > 0 { load_up_to(states[0].add(offset), count) } else { zero };
-        let second = if S::STATES > 1 { load_up_to(states[1].add(offset), count) } else { zero };
+        let old = if S::READS {
+            load_up_to(parameter, count)
+        } else {
+            zero
+        };
+        let first = if S::STATES > 0 {
+            load_up_to(states[0].add(offset), count)
+        } else {
+            zero
+        };
+        let second = if S::STATES > 1 {
+            load_up_to(states[1].add(offset), count)
+        } else {
+            zero
+        };
         let (new, [first, second]) = step.apply(gradient, old, [first, second]);
         store_up_to(new, parameter, count);
         if S::STATES > 0 {

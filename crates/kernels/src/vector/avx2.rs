@@ -206,7 +206,10 @@ impl Vector for Avx2 {
         // SAFETY: proved by the value.
         unsafe {
             let bit = _mm256_set1_ps(-0.0);
-            Avx2(_mm256_or_ps(_mm256_andnot_ps(bit, self.0), _mm256_and_ps(bit, sign.0)))
+            Avx2(_mm256_or_ps(
+                _mm256_andnot_ps(bit, self.0),
+                _mm256_and_ps(bit, sign.0),
+            ))
         }
     }
 
@@ -247,7 +250,10 @@ impl Vector for Avx2 {
                 _mm256_set1_epi32(0x3f00_0000),
             );
             let exponent = _mm256_sub_epi32(_mm256_srli_epi32::<23>(bits), _mm256_set1_epi32(126));
-            (Avx2(_mm256_castsi256_ps(mantissa)), Avx2(_mm256_cvtepi32_ps(exponent)))
+            (
+                Avx2(_mm256_castsi256_ps(mantissa)),
+                Avx2(_mm256_cvtepi32_ps(exponent)),
+            )
         }
     }
 
@@ -275,20 +281,17 @@ impl Vector for Avx2 {
         unsafe { _mm256_movemask_ps(mask) != 0 }
     }
 
-    /// The divider is busy for a dozen cycles with a root and a quotient; a reciprocal root with one Newton step
-    /// leaves it the quotient alone, which then runs beside the multiply-adds.
+    /// A root and a quotient keep the divider busy longer than the multiply-adds around them take; an estimated
+    /// reciprocal with one Newton step leaves it the root alone.
     #[inline(always)]
     fn over_root(numerator: Avx2, square: Avx2, epsilon: Avx2) -> Avx2 {
         // SAFETY: proved by the values.
         unsafe {
-            // The estimate is infinite below the normal range, where the root no longer matters.
-            let square = _mm256_max_ps(_mm256_set1_ps(f32::MIN_POSITIVE), square.0);
-            let estimate = _mm256_rsqrt_ps(square);
-            let root = _mm256_mul_ps(square, estimate);
-            let error = _mm256_fnmadd_ps(root, root, square);
-            let half = _mm256_mul_ps(estimate, _mm256_set1_ps(0.5));
-            let root = _mm256_fmadd_ps(error, half, root);
-            Avx2(_mm256_div_ps(numerator.0, _mm256_add_ps(root, epsilon.0)))
+            let denominator = _mm256_add_ps(_mm256_sqrt_ps(square.0), epsilon.0);
+            let estimate = _mm256_rcp_ps(denominator);
+            let quotient = _mm256_mul_ps(numerator.0, estimate);
+            let error = _mm256_fnmadd_ps(denominator, estimate, _mm256_set1_ps(1.0));
+            Avx2(_mm256_fmadd_ps(quotient, error, quotient))
         }
     }
 

@@ -137,7 +137,10 @@ impl Vector for Avx512 {
         // SAFETY: proved by the value.
         unsafe {
             let bit = _mm512_set1_ps(-0.0);
-            Avx512(_mm512_or_ps(_mm512_andnot_ps(bit, self.0), _mm512_and_ps(bit, sign.0)))
+            Avx512(_mm512_or_ps(
+                _mm512_andnot_ps(bit, self.0),
+                _mm512_and_ps(bit, sign.0),
+            ))
         }
     }
 
@@ -178,7 +181,10 @@ impl Vector for Avx512 {
                 _mm512_set1_epi32(0x3f00_0000),
             );
             let exponent = _mm512_sub_epi32(_mm512_srli_epi32::<23>(bits), _mm512_set1_epi32(126));
-            (Avx512(_mm512_castsi512_ps(mantissa)), Avx512(_mm512_cvtepi32_ps(exponent)))
+            (
+                Avx512(_mm512_castsi512_ps(mantissa)),
+                Avx512(_mm512_cvtepi32_ps(exponent)),
+            )
         }
     }
 

@@ -13,21 +13,16 @@ mod avx2;
 mod avx512;
 mod portable;
 
+pub(crate) use portable::Portable;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use {avx2::Avx2, avx512::Avx512};
-pub(crate) use portable::Portable;
 
 /// The most lanes any [`Vector`] has: the size of stack scratch for one register.
 pub(crate) const MAX_LANES: usize = 16;
 
 /// A register of `f32` lanes. All methods are `#[inline(always)]` and compile to one or a few instructions.
 pub(crate) trait Vector:
-    Copy
-    + Add<Output = Self>
-    + Sub<Output = Self>
-    + Mul<Output = Self>
-    + Div<Output = Self>
-    + Neg<Output = Self>
+    Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self> + Neg<Output = Self>
 {
     /// Lanes in the register.
     const LANES: usize;
@@ -158,7 +153,13 @@ pub(crate) trait Vector:
 #[inline(always)]
 pub(crate) unsafe fn load_up_to<V: Vector>(from: *const f32, count: usize) -> V {
     // SAFETY: passed on from the caller.
-    unsafe { if count >= V::LANES { V::load(from) } else { V::load_partial(from, count) } }
+    unsafe {
+        if count >= V::LANES {
+            V::load(from)
+        } else {
+            V::load_partial(from, count)
+        }
+    }
 }
 
 /// Writes `count` floats, `1..=LANES` of them.
@@ -168,7 +169,13 @@ pub(crate) unsafe fn load_up_to<V: Vector>(from: *const f32, count: usize) -> V 
 #[inline(always)]
 pub(crate) unsafe fn store_up_to<V: Vector>(value: V, to: *mut f32, count: usize) {
     // SAFETY: passed on from the caller.
-    unsafe { if count >= V::LANES { value.store(to) } else { value.store_partial(to, count) } }
+    unsafe {
+        if count >= V::LANES {
+            value.store(to)
+        } else {
+            value.store_partial(to, count)
+        }
+    }
 }
 
 /// Implements the arithmetic operators of a register newtype with one intrinsic each.

@@ -68,7 +68,11 @@ impl Neg for Portable {
 /// A fused multiply-add only where it is one instruction: in software it costs a hundred.
 #[inline(always)]
 fn multiply_add(a: f32, b: f32, c: f32) -> f32 {
-    if cfg!(any(target_feature = "fma", target_arch = "aarch64")) { a.mul_add(b, c) } else { a * b + c }
+    if cfg!(any(target_feature = "fma", target_arch = "aarch64")) {
+        a.mul_add(b, c)
+    } else {
+        a * b + c
+    }
 }
 
 impl Vector for Portable {
@@ -127,7 +131,10 @@ impl Vector for Portable {
     #[inline(always)]
     unsafe fn store_f16(self, to: *mut u16) {
         // SAFETY: the caller vouches for the destination.
-        unsafe { to.cast::<[u16; LANES]>().write_unaligned(self.0.map(half::f32_to_f16)) }
+        unsafe {
+            to.cast::<[u16; LANES]>()
+                .write_unaligned(self.0.map(half::f32_to_f16))
+        }
     }
 
     #[inline(always)]
@@ -136,7 +143,11 @@ impl Vector for Portable {
             for row in 0..8 {
                 // SAFETY: the caller vouches for `rows` source rows and eight destination rows of eight.
                 unsafe {
-                    let value = if row < rows { *from.add(row * from_stride + column) } else { 0.0 };
+                    let value = if row < rows {
+                        *from.add(row * from_stride + column)
+                    } else {
+                        0.0
+                    };
                     *to.add(column * to_stride + row) = value;
                 }
             }

@@ -42,7 +42,10 @@ pub(crate) fn assert_close(found: &[f32], wanted: &[f64], tolerance: f64, what: 
     assert_eq!(found.len(), wanted.len(), "{what}");
     for (i, (&f, &w)) in found.iter().zip(wanted).enumerate() {
         let error = (f as f64 - w).abs();
-        assert!(error <= tolerance * w.abs().max(1.0), "{what}: element {i} is {f}, not {w}");
+        assert!(
+            error <= tolerance * w.abs().max(1.0),
+            "{what}: element {i} is {f}, not {w}"
+        );
     }
 }
 
