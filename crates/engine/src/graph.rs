@@ -120,6 +120,9 @@ impl Graph {
 
     /// Checks every invariant: single definition before use, and types that the ops' own rules give.
     pub fn verify(&self) -> Result<()> {
+        if let Some(ty) = self.types.iter().find(|t| too_large(t)) {
+            return Err(Error::Internal(format!("a value of type {ty} is too large")));
+        }
         let mut defined = vec![false; self.values()];
         let mut define = |v: Value| match defined.get_mut(v.index()) {
             Some(d) if !*d => {
@@ -174,10 +177,17 @@ fn infer(op: &Op, args: &[&Type], site: &Site) -> Result<Vec<Type>> {
         site: site.clone(),
     };
     let types = op.primitive().infer(args).map_err(fail)?;
-    let too_large = |t: &Type| t.shape().is_some_and(|s| s.checked_elements().is_none());
     match types.iter().find(|t| too_large(t)) {
         Some(t) => Err(fail(format!("the result {t} is too large"))),
         None => Ok(types),
+    }
+}
+
+/// True for a tensor with more elements than can be counted safely, also inside a stack.
+fn too_large(ty: &Type) -> bool {
+    match ty {
+        Type::Tensor(shape) => shape.checked_elements().is_none(),
+        Type::Stack(frame) => frame.iter().any(too_large),
     }
 }
 
@@ -241,7 +251,12 @@ impl Builder {
     }
 
     /// Adds a parameter.
-    pub fn param(&mut self, ty: Type, name: &str) -> Value {
+    pub fn param(&mut self, mut ty: Type, name: &str) -> Value {
+        if too_large(&ty) {
+            let problem = format!("parameter `{name}` of type {ty} is too large");
+            self.fail(Error::Trace { problem, site: self.site.clone() });
+            ty = Type::scalar();
+        }
         let value = self.define(ty);
         self.graph.params.push(value);
         self.graph.names.push(name.to_owned());

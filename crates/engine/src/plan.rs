@@ -39,9 +39,13 @@ pub fn max_live(lifetimes: &[Lifetime]) -> usize {
     lifetimes.iter().map(|l| at(l.first)).max().unwrap_or(0)
 }
 
+/// How often a plan is mended before the next order is tried.
+const REPAIRS: usize = 24;
+
 /// Packs buffers so that none overlaps another that lives at the same time.
 ///
-/// Greedy in several orders, the smallest result wins; offsets are the lowest that are free for the whole lifetime.
+/// Greedy in several orders; offsets are the lowest that are free for the whole lifetime. Each plan is mended by placing
+/// the buffer that sticks out at the top first and packing again. The smallest result wins.
 pub fn plan(lifetimes: &[Lifetime]) -> Plan {
     let bound = max_live(lifetimes);
     let size = |i: &usize| std::cmp::Reverse(lifetimes[*i].aligned());
@@ -56,12 +60,18 @@ pub fn plan(lifetimes: &[Lifetime]) -> Plan {
             2 => indices.sort_by_key(|i| (span(i), size(i))),
             _ => indices.sort_by_key(|i| (std::cmp::Reverse(lifetimes[*i].last), size(i))),
         }
-        let candidate = pack(lifetimes, &indices);
-        if best.as_ref().is_none_or(|b| candidate.arena < b.arena) {
-            best = Some(candidate);
-        }
-        if best.as_ref().is_some_and(|b| b.arena == bound) {
-            break;
+        for _ in 0..=REPAIRS {
+            let candidate = pack(lifetimes, &indices);
+            let top = |i: &usize| candidate.offsets[*i] + lifetimes[*i].aligned() == candidate.arena;
+            if let Some(at) = indices.iter().position(top) {
+                indices[..=at].rotate_right(1);
+            }
+            if best.as_ref().is_none_or(|b| candidate.arena < b.arena) {
+                best = Some(candidate);
+            }
+            if best.as_ref().is_some_and(|b| b.arena == bound) {
+                return best.unwrap_or_default();
+            }
         }
     }
     best.unwrap_or_default()

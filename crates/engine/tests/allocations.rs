@@ -43,7 +43,10 @@ static ALLOCATOR: Counting = Counting;
 /// Allocations of the third run.
 fn allocations(graph: &Graph, args: &[Vec<f64>], options: &Options) -> u64 {
     let mut session = Session::new(compile(graph, options).unwrap().into());
-    to_f32(args).iter().enumerate().for_each(|(i, a)| session.param_mut(i).copy_from_slice(a));
+    to_f32(args)
+        .iter()
+        .enumerate()
+        .for_each(|(i, a)| session.param_mut(i).copy_from_slice(a));
     session.run();
     session.run();
     let before = COUNT.get();
@@ -64,7 +67,14 @@ fn a_training_step_allocates_nothing() {
         for rows in [1, 10, 40] {
             let step = training::step(&[12, 30, 5], rows, Unary::Sigmoid, rule, &mut Rng(1));
             for donate in [vec![], step.donate.clone()] {
-                let count = allocations(&step.graph, &step.args, &Options { donate, ..Options::default() });
+                let count = allocations(
+                    &step.graph,
+                    &step.args,
+                    &Options {
+                        donate,
+                        ..Options::default()
+                    },
+                );
                 assert_eq!(count, 0, "{rule:?} on {rows} rows");
             }
         }
@@ -78,9 +88,17 @@ fn no_op_of_the_catalogue_allocates_nor_does_its_gradient() {
         let all: Vec<usize> = (0..loss.params().len()).collect();
         let slopes = value_and_grad(&loss, &all).unwrap();
         for optimise in [false, true] {
-            let options = Options { optimise, ..Options::default() };
+            let options = Options {
+                optimise,
+                ..Options::default()
+            };
             assert_eq!(allocations(&case.graph, &case.args, &options), 0, "{}", case.name);
-            assert_eq!(allocations(&slopes, &case.args, &options), 0, "gradient of {}", case.name);
+            assert_eq!(
+                allocations(&slopes, &case.args, &options),
+                0,
+                "gradient of {}",
+                case.name
+            );
         }
     }
 }
@@ -91,6 +109,11 @@ fn loops_with_tapes_allocate_nothing_once_warm_even_at_second_order() {
         let loss = scalar_loss(&case.graph, &mut Rng(1));
         let slopes = value_and_grad(&loss, &case.wrt).unwrap();
         let curves = value_and_grad(&scalar_loss(&slopes, &mut Rng(2)), &case.wrt).unwrap();
-        assert_eq!(allocations(&curves, &case.args, &Options::default()), 0, "{}", case.name);
+        assert_eq!(
+            allocations(&curves, &case.args, &Options::default()),
+            0,
+            "{}",
+            case.name
+        );
     }
 }

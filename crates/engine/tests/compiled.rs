@@ -11,11 +11,18 @@ use synod_kernels::Simd;
 
 const TOLERANCE: f64 = 1e-5;
 
-fn run(graph: &Graph, args: &[Vec<f64>], options: &Options, backends: &[&dyn Backend]) -> Result<Vec<Vec<f64>>, String> {
+fn run(
+    graph: &Graph,
+    args: &[Vec<f64>],
+    options: &Options,
+    backends: &[&dyn Backend],
+) -> Result<Vec<Vec<f64>>, String> {
     let program = compile_with(graph, options, backends).map_err(|e| format!("{e}\n{graph}"))?;
     let args = to_f32(args);
     let args: Vec<&[f32]> = args.iter().map(Vec::as_slice).collect();
-    let outs = Session::new(program.into()).call(&args).map_err(|e| e.to_string())?;
+    let outs = Session::new(program.into())
+        .call(&args)
+        .map_err(|e| e.to_string())?;
     Ok(to_f64(&outs))
 }
 
@@ -23,7 +30,10 @@ fn run(graph: &Graph, args: &[Vec<f64>], options: &Options, backends: &[&dyn Bac
 fn same(graph: &Graph, args: &[Vec<f64>]) -> Result<(), String> {
     let wanted = interpret(graph, args).map_err(|e| e.to_string())?;
     for optimise in [false, true] {
-        let options = Options { optimise, ..Options::default() };
+        let options = Options {
+            optimise,
+            ..Options::default()
+        };
         let found = run(graph, args, &options, &[&Cpu::default()])?;
         let what = if optimise { "optimised" } else { "as it is" };
         agree_all(what, &found, &wanted, TOLERANCE).map_err(|e| format!("{e}\n{graph}"))?;
@@ -83,8 +93,13 @@ fn random_graphs_reach_every_op_that_users_can_write() {
         seen.extend(ops_of(&sample.graph).iter().map(catalogue::family));
     }
     // Tapes appear in gradients, updates in training steps, fused nodes in optimised graphs, custom ops by hand.
-    let elsewhere = ["Empty", "Push", "Pop", "NotEmpty", "Merge", "Update", "Fused", "Custom", "Random"];
-    let missing: Vec<_> = catalogue::FAMILIES.iter().filter(|f| !seen.contains(*f) && !elsewhere.contains(f)).collect();
+    let elsewhere = [
+        "Empty", "Push", "Pop", "NotEmpty", "Merge", "Update", "Fused", "Custom", "Random",
+    ];
+    let missing: Vec<_> = catalogue::FAMILIES
+        .iter()
+        .filter(|f| !seen.contains(*f) && !elsewhere.contains(f))
+        .collect();
     assert!(missing.is_empty(), "{missing:?}");
 }
 
@@ -92,7 +107,11 @@ fn random_graphs_reach_every_op_that_users_can_write() {
 fn every_pass_keeps_the_meaning() {
     for_seeds(120, |rng| {
         let sample = random::graph(rng, 16);
-        let mut graph = if rng.chance(50) { gradient_of(&sample.graph, rng) } else { sample.graph };
+        let mut graph = if rng.chance(50) {
+            gradient_of(&sample.graph, rng)
+        } else {
+            sample.graph
+        };
         let wanted = interpret(&graph, &sample.args).map_err(|e| e.to_string())?;
         for pass in PIPELINE {
             graph = pass.run(&graph).map_err(|e| format!("{}: {e}", pass.name()))?;
@@ -113,7 +132,12 @@ fn every_vector_level_computes_the_same_meaning() {
         let sample = random::graph(rng, 16);
         let wanted = interpret(&sample.graph, &sample.args).map_err(|e| e.to_string())?;
         for &simd in &levels {
-            let found = run(&sample.graph, &sample.args, &Options::default(), &[&Cpu::at(simd)])?;
+            let found = run(
+                &sample.graph,
+                &sample.args,
+                &Options::default(),
+                &[&Cpu::at(simd)],
+            )?;
             agree_all(&simd.level().to_string(), &found, &wanted, TOLERANCE)?;
         }
         Ok(())
@@ -132,7 +156,11 @@ fn two_runs_of_a_session_give_the_same_bits() {
         let bits = |outs: Vec<Vec<f32>>| outs.concat().into_iter().map(f32::to_bits).collect::<Vec<_>>();
         let one = bits(session.call(&args).map_err(|e| e.to_string())?);
         let two = bits(session.call(&args).map_err(|e| e.to_string())?);
-        if one == two { Ok(()) } else { Err("the second run differs".into()) }
+        if one == two {
+            Ok(())
+        } else {
+            Err("the second run differs".into())
+        }
     });
 }
 
@@ -140,9 +168,13 @@ fn two_runs_of_a_session_give_the_same_bits() {
 fn chains_of_any_length_and_width_compile() {
     let graph = synod_engine::trace(&vec![synod_engine::Type::tensor([5]); 81], |s| {
         let mut chain = s[0].clone();
-        s[1..].chunks_exact(2).for_each(|pair| chain = pair[0].floor().select(&chain, &pair[1]));
+        s[1..]
+            .chunks_exact(2)
+            .for_each(|pair| chain = pair[0].floor().select(&chain, &pair[1]));
         let mut wide = s[0].clone();
-        s.chunks_exact(3).enumerate().for_each(|(i, t)| wide = t[0].select(&wide, &t[1]) + i as f32 * 0.1);
+        s.chunks_exact(3)
+            .enumerate()
+            .for_each(|(i, t)| wide = t[0].select(&wide, &t[1]) + i as f32 * 0.1);
         vec![chain, wide]
     });
     let args: Vec<Vec<f64>> = (0..81).map(|i| Rng(i).apart(5)).collect();

@@ -13,7 +13,11 @@ use synod_engine::{Graph, Tensor, Type, branch, grad, interpret, repeat, trace};
 fn check(cases: impl IntoIterator<Item = Case>) {
     let differentiable: Vec<Case> = cases.into_iter().filter(|c| !c.wrt.is_empty()).collect();
     assert!(!differentiable.is_empty());
-    let fails = |c: &Case| derivatives(&c.graph, &c.args, &c.wrt, c.step).err().map(|e| format!("{}: {e}", c.name));
+    let fails = |c: &Case| {
+        derivatives(&c.graph, &c.args, &c.wrt, c.step)
+            .err()
+            .map(|e| format!("{}: {e}", c.name))
+    };
     let failures: Vec<String> = differentiable.iter().filter_map(fails).collect();
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
@@ -30,16 +34,31 @@ fn the_catalogue_has_every_op_in_every_form() {
         assert!(ops.contains(&f.into()), "{f:?} has no case");
     }
     for kind in KINDS {
-        assert!(ops.iter().any(|op| matches!(op, Op::Reduce(r) if r.kind == kind)), "{kind:?} has no case");
+        assert!(
+            ops.iter().any(|op| matches!(op, Op::Reduce(r) if r.kind == kind)),
+            "{kind:?} has no case"
+        );
     }
     for dot in DOTS {
         assert!(ops.contains(&Op::Dot(dot)), "{dot:?} has no case");
     }
     for rule in RULES {
-        assert!(ops.iter().any(|op| matches!(op, Op::Update(u) if u.rule == rule)), "{rule:?} has no case");
+        assert!(
+            ops.iter().any(|op| matches!(op, Op::Update(u) if u.rule == rule)),
+            "{rule:?} has no case"
+        );
     }
-    for kind in [Kind::Dense, Kind::SumUpdate, Kind::DenseBackward, Kind::DotUpdate, Kind::Chain] {
-        assert!(ops.iter().any(|op| matches!(op, Op::Fused(f) if f.kind == kind)), "{kind:?} has no case");
+    for kind in [
+        Kind::Dense,
+        Kind::SumUpdate,
+        Kind::DenseBackward,
+        Kind::DotUpdate,
+        Kind::Chain,
+    ] {
+        assert!(
+            ops.iter().any(|op| matches!(op, Op::Fused(f) if f.kind == kind)),
+            "{kind:?} has no case"
+        );
     }
 }
 
@@ -56,7 +75,9 @@ fn products_of_random_extents_have_right_derivatives() {
         let stack: &[usize] = if rng.chance(50) { &[batch] } else { &[] };
         let x = [stack, &if dot.ta { [k, m] } else { [m, k] }].concat();
         let y = [stack, &if dot.tb { [n, k] } else { [k, n] }].concat();
-        let graph = trace(&[Type::tensor(&x[..]), Type::tensor(&y[..])], |s| vec![s[0].dot_with(&s[1], dot)]);
+        let graph = trace(&[Type::tensor(&x[..]), Type::tensor(&y[..])], |s| {
+            vec![s[0].dot_with(&s[1], dot)]
+        });
         let args = [x, y].map(|s| rng.apart(s.iter().product()));
         derivatives(&graph.map_err(|e| e.to_string())?, &args, &[0, 1], 1e-3)
     });
@@ -90,7 +111,14 @@ fn tangled(s: &[Tensor]) -> Vec<Tensor> {
                 y.sum_all().less(0.5),
                 y,
                 |y| &y * 1.3 + w.sin(),
-                |y| repeat((y, n.clone()), |(_, m)| m.less(3.0), |(y, m)| (&y + &y * w * 0.5, m + 1.0)).0,
+                |y| {
+                    repeat(
+                        (y, n.clone()),
+                        |(_, m)| m.less(3.0),
+                        |(y, m)| (&y + &y * w * 0.5, m + 1.0),
+                    )
+                    .0
+                },
             );
             (y, n + 1.0)
         },
@@ -101,7 +129,11 @@ fn tangled(s: &[Tensor]) -> Vec<Tensor> {
 #[test]
 fn a_tangled_loop_is_differentiable_three_times() {
     let loss = trace(&[Type::tensor([2]), Type::tensor([2])], tangled).unwrap();
-    for args in [[vec![0.3, 0.4], vec![0.6, 0.5]], [vec![-0.3, 0.2], vec![0.4, -0.35]], [vec![2.0, 2.0], vec![0.1, 0.2]]] {
+    for args in [
+        [vec![0.3, 0.4], vec![0.6, 0.5]],
+        [vec![-0.3, 0.2], vec![0.4, -0.35]],
+        [vec![2.0, 2.0], vec![0.1, 0.2]],
+    ] {
         let mut rng = Rng(5);
         first(&loss, &args, &[0, 1], 1e-3).unwrap();
         let second = next_order(&loss, &args, &[0, 1], 1e-3, &mut rng).unwrap();
@@ -112,7 +144,10 @@ fn a_tangled_loop_is_differentiable_three_times() {
 #[test]
 fn nested_loops_are_differentiable_three_times() {
     let cases = catalogue::all();
-    let case = cases.iter().find(|c| c.name == "nested while").expect("the catalogue has nested loops");
+    let case = cases
+        .iter()
+        .find(|c| c.name == "nested while")
+        .expect("the catalogue has nested loops");
     let mut rng = Rng(9);
     let loss = scalar_loss(&case.graph, &mut rng);
     let second = next_order(&loss, &case.args, &case.wrt, 1e-3, &mut rng).unwrap();
@@ -135,14 +170,19 @@ fn grad_applies_to_its_own_output_as_often_as_one_likes() {
     for order in 0..6 {
         let found = interpret(&graph, &[vec![x]]).unwrap()[0][0];
         let wanted = 2f64.powi(order as i32) * (2.0 * x).exp() + polynomial(order, x);
-        assert!((found - wanted).abs() < 1e-6 * wanted.abs(), "order {order}: {found} instead of {wanted}");
+        assert!(
+            (found - wanted).abs() < 1e-6 * wanted.abs(),
+            "order {order}: {found} instead of {wanted}"
+        );
         graph = grad(&graph, &[0]).unwrap();
     }
 }
 
 #[test]
 fn a_parameter_the_output_does_not_depend_on_has_gradient_zero() {
-    let f = trace(&[Type::tensor([2]), Type::tensor([3])], |s| vec![(&s[0] * 3.0).sum_all() + s[1].floor().sum_all()]);
+    let f = trace(&[Type::tensor([2]), Type::tensor([3])], |s| {
+        vec![(&s[0] * 3.0).sum_all() + s[1].floor().sum_all()]
+    });
     let slopes = grad(&f.unwrap(), &[1, 0]).unwrap();
     let found = interpret(&slopes, &[vec![1.0, 2.0], vec![0.5, 0.25, 4.5]]).unwrap();
     assert_eq!(found, [vec![0.0; 3], vec![3.0; 2]]);
@@ -152,7 +192,11 @@ fn a_parameter_the_output_does_not_depend_on_has_gradient_zero() {
 fn ties_share_the_cotangent_so_that_it_is_neither_lost_nor_doubled() {
     let sum_of_slopes = |graph: Graph, args: &[Vec<f64>]| -> f64 {
         let all: Vec<usize> = (0..args.len()).collect();
-        interpret(&grad(&graph, &all).unwrap(), args).unwrap().iter().flatten().sum()
+        interpret(&grad(&graph, &all).unwrap(), args)
+            .unwrap()
+            .iter()
+            .flatten()
+            .sum()
     };
     let pair = [Type::scalar(), Type::scalar()];
     let larger = trace(&pair, |s| vec![s[0].maximum(&s[1])]).unwrap();
@@ -162,5 +206,8 @@ fn ties_share_the_cotangent_so_that_it_is_neither_lost_nor_doubled() {
     }
     let most = trace(&[Type::tensor([4])], |s| vec![s[0].max(&[0])]).unwrap();
     let slope = grad(&most, &[0]).unwrap();
-    assert_eq!(interpret(&slope, &[vec![1.0, 3.0, 3.0, 0.0]]).unwrap(), [[0.0, 0.5, 0.5, 0.0]]);
+    assert_eq!(
+        interpret(&slope, &[vec![1.0, 3.0, 3.0, 0.0]]).unwrap(),
+        [[0.0, 0.5, 0.5, 0.0]]
+    );
 }

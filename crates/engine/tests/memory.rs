@@ -13,7 +13,9 @@ fn problems(lifetimes: &[Lifetime], offsets: &[usize], arena: usize) -> Result<(
     let size = |l: &Lifetime| l.size.next_multiple_of(ALIGNMENT);
     for (i, (a, &at)) in lifetimes.iter().zip(offsets).enumerate() {
         if at % ALIGNMENT != 0 || at + size(a) > arena {
-            return Err(format!("buffer {i} at {at} is not aligned, or outside the arena of {arena}"));
+            return Err(format!(
+                "buffer {i} at {at} is not aligned, or outside the arena of {arena}"
+            ));
         }
         for (b, &other) in lifetimes[..i].iter().zip(offsets) {
             let together = a.first <= b.last && b.first <= a.last;
@@ -35,7 +37,11 @@ fn sound(program: &Program) -> Result<(), String> {
 
 fn lifetimes() -> impl Strategy<Value = Vec<Lifetime>> {
     let one = (0usize..300, 0usize..40, 0usize..15);
-    let one = one.prop_map(|(size, first, length)| Lifetime { size, first, last: first + length });
+    let one = one.prop_map(|(size, first, length)| Lifetime {
+        size,
+        first,
+        last: first + length,
+    });
     proptest::collection::vec(one, 0..60)
 }
 
@@ -66,7 +72,14 @@ fn random_graphs_and_their_gradients_have_sound_plans() {
         let slopes = value_and_grad(&loss, &[0, 1]).map_err(|e| e.to_string())?;
         for graph in [&sample.graph, &slopes] {
             for optimise in [false, true] {
-                let program = compile(graph, &Options { optimise, ..Options::default() }).map_err(|e| e.to_string())?;
+                let program = compile(
+                    graph,
+                    &Options {
+                        optimise,
+                        ..Options::default()
+                    },
+                )
+                .map_err(|e| e.to_string())?;
                 sound(&program)?;
             }
         }
@@ -93,17 +106,33 @@ fn the_arena_of_random_graphs_is_at_most_a_tenth_over_the_bound() {
 
 #[test]
 fn the_arena_of_training_is_at_most_a_tenth_over_the_bound() {
-    let networks: [&[usize]; 6] =
-        [&[784, 128, 10], &[32; 9], &[64, 256, 16, 256, 8], &[10, 100, 1000, 10], &[5, 4, 3, 2, 1], &[17; 30]];
+    let networks: [&[usize]; 6] = [
+        &[784, 128, 10],
+        &[32; 9],
+        &[64, 256, 16, 256, 8],
+        &[10, 100, 1000, 10],
+        &[5, 4, 3, 2, 1],
+        &[17; 30],
+    ];
     for widths in networks {
         for rows in [1, 10, 40] {
             for rule in [RULES[0], RULES[5]] {
                 let step = training::step(widths, rows, Unary::Relu, rule, &mut Rng(1));
                 for donate in [vec![], step.donate.clone()] {
-                    let program = compile(&step.graph, &Options { donate, ..Options::default() }).unwrap();
+                    let program = compile(
+                        &step.graph,
+                        &Options {
+                            donate,
+                            ..Options::default()
+                        },
+                    )
+                    .unwrap();
                     sound(&program).unwrap();
                     let (arena, bound) = (program.arena(), max_live(program.plan().0));
-                    assert!(arena <= bound + bound / 10, "{widths:?}, {rows} rows: {arena} for {bound}");
+                    assert!(
+                        arena <= bound + bound / 10,
+                        "{widths:?}, {rows} rows: {arena} for {bound}"
+                    );
                 }
             }
         }
@@ -113,10 +142,23 @@ fn the_arena_of_training_is_at_most_a_tenth_over_the_bound() {
 #[test]
 fn donated_training_keeps_no_second_copy_of_the_weights() {
     let step = training::step(&[300, 200, 10], 4, Unary::Tanh, RULES[5], &mut Rng(1));
-    let arena = |donate| compile(&step.graph, &Options { donate, ..Options::default() }).unwrap().arena();
+    let arena = |donate| {
+        compile(
+            &step.graph,
+            &Options {
+                donate,
+                ..Options::default()
+            },
+        )
+        .unwrap()
+        .arena()
+    };
     let (weights, kept, copied) = (300 * 200, arena(step.donate.clone()), arena(vec![]));
     assert!(kept < weights / 2, "an arena of {kept} beside {weights} weights");
-    assert!(copied > 3 * weights, "without donation weights and both moments are copied: {copied}");
+    assert!(
+        copied > 3 * weights,
+        "without donation weights and both moments are copied: {copied}"
+    );
 }
 
 #[test]
@@ -126,11 +168,22 @@ fn parameters_are_aligned_unless_they_are_to_lie_side_by_side() {
     for i in 0..aligned.param_count() {
         assert_eq!(aligned.param(i).start % ALIGNMENT, 0, "parameter {i}");
     }
-    let joined = compile(&step.graph, &Options { contiguous: vec![0..4], ..Options::default() }).unwrap();
+    let joined = compile(
+        &step.graph,
+        &Options {
+            contiguous: vec![0..4],
+            ..Options::default()
+        },
+    )
+    .unwrap();
     assert_eq!(joined.params_between(0..4).len, 5 * 3 + 3 + 3 * 2 + 2);
     assert_eq!(joined.param(4).start % ALIGNMENT, 0);
     let mut session = synod_engine::Session::new(joined.into());
-    session.params_between_mut(0..4).iter_mut().enumerate().for_each(|(i, x)| *x = i as f32);
+    session
+        .params_between_mut(0..4)
+        .iter_mut()
+        .enumerate()
+        .for_each(|(i, x)| *x = i as f32);
     assert_eq!(session.param(1), [15.0, 16.0, 17.0]);
     assert_eq!(session.params_between(0..2).len(), 18);
 }

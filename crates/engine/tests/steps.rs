@@ -32,24 +32,33 @@ fn interpreted(step: &Step, count: usize) -> Vec<Vec<f64>> {
     let mut outs = vec![];
     for _ in 0..count {
         outs = interpret(&step.graph, &args).unwrap();
-        step.donate.iter().for_each(|&(out, param)| args[param].clone_from(&outs[out]));
+        step.donate
+            .iter()
+            .for_each(|&(out, param)| args[param].clone_from(&outs[out]));
     }
     outs
 }
 
 fn loaded(step: &Step, options: &Options, cpu: &Cpu) -> Session {
     let mut session = Session::new(compile_with(&step.graph, options, &[cpu]).unwrap().into());
-    to_f32(&step.args).iter().enumerate().for_each(|(i, a)| session.param_mut(i).copy_from_slice(a));
+    to_f32(&step.args)
+        .iter()
+        .enumerate()
+        .for_each(|(i, a)| session.param_mut(i).copy_from_slice(a));
     session
 }
 
 fn outputs(session: &Session) -> Vec<Vec<f32>> {
-    (0..session.program().output_count()).map(|i| session.output(i).to_vec()).collect()
+    (0..session.program().output_count())
+        .map(|i| session.output(i).to_vec())
+        .collect()
 }
 
 fn kinds(graph: &Graph) -> BTreeSet<String> {
     let optimised = passes::optimise(graph, |_, _| {}).unwrap();
-    let fused = ops_of(&optimised).into_iter().filter_map(|op| if let Op::Fused(f) = op { Some(f.kind) } else { None });
+    let fused = ops_of(&optimised)
+        .into_iter()
+        .filter_map(|op| if let Op::Fused(f) = op { Some(f.kind) } else { None });
     fused.map(|kind| format!("{kind:?}")).collect()
 }
 
@@ -58,8 +67,17 @@ fn training_steps_are_fused() {
     // The bias gradient of a single row is that row, which needs no sum.
     for (name, step) in steps(&[2, 16, 40]) {
         let kinds = kinds(&step.graph);
-        for kind in [Kind::Dense, Kind::DotUpdate, Kind::SumUpdate, Kind::DenseBackward, Kind::Chain] {
-            assert!(kinds.contains(&format!("{kind:?}")), "{name}: no {kind:?} among {kinds:?}");
+        for kind in [
+            Kind::Dense,
+            Kind::DotUpdate,
+            Kind::SumUpdate,
+            Kind::DenseBackward,
+            Kind::Chain,
+        ] {
+            assert!(
+                kinds.contains(&format!("{kind:?}")),
+                "{name}: no {kind:?} among {kinds:?}"
+            );
         }
     }
 }
@@ -70,16 +88,30 @@ fn a_gradient_without_an_update_fuses_its_gates() {
         for rows in [1, 10, 40] {
             let loss = training::loss(&[5, 18, 7, 3], rows, activation);
             let slope = grad(&loss, &[0, 1, 2, 3, 4, 5]).unwrap();
-            assert!(kinds(&slope).contains("GatedDot"), "{activation:?}: {:?}", kinds(&slope));
+            assert!(
+                kinds(&slope).contains("GatedDot"),
+                "{activation:?}: {:?}",
+                kinds(&slope)
+            );
             let mut rng = Rng(rows as u64);
-            let args: Vec<Vec<f64>> = slope.param_types().iter().map(|t| rng.numbers(t.slots())).collect();
+            let args: Vec<Vec<f64>> = slope
+                .param_types()
+                .iter()
+                .map(|t| rng.numbers(t.slots()))
+                .collect();
             let wanted = interpret(&slope, &args).unwrap();
             for simd in Simd::available() {
                 let program = compile_with(&slope, &Options::default(), &[&Cpu::at(simd)]).unwrap();
                 let given = to_f32(&args);
                 let given: Vec<&[f32]> = given.iter().map(Vec::as_slice).collect();
                 let found = to_f64(&Session::new(program.into()).call(&given).unwrap());
-                agree_all(&format!("{activation:?} at {}", simd.level()), &found, &wanted, TOLERANCE).unwrap();
+                agree_all(
+                    &format!("{activation:?} at {}", simd.level()),
+                    &found,
+                    &wanted,
+                    TOLERANCE,
+                )
+                .unwrap();
             }
         }
     }
@@ -90,7 +122,10 @@ fn compiled_steps_equal_interpreted_ones_with_and_without_donation() {
     for (name, step) in steps(&[1, 2, 10, 16, 17, 40]) {
         let wanted = interpreted(&step, 1);
         for donate in [vec![], step.donate.clone()] {
-            let options = Options { donate, ..Options::default() };
+            let options = Options {
+                donate,
+                ..Options::default()
+            };
             let mut session = loaded(&step, &options, &Cpu::default());
             session.run();
             agree_all(&name, &to_f64(&outputs(&session)), &wanted, TOLERANCE).unwrap();
@@ -101,13 +136,20 @@ fn compiled_steps_equal_interpreted_ones_with_and_without_donation() {
 #[test]
 fn donated_parameters_carry_training_from_step_to_step() {
     for (name, step) in steps(&[2, 40]) {
-        let options = Options { donate: step.donate.clone(), ..Options::default() };
+        let options = Options {
+            donate: step.donate.clone(),
+            ..Options::default()
+        };
         let mut session = loaded(&step, &options, &Cpu::default());
         (0..4).for_each(|_| session.run());
         let wanted = interpreted(&step, 4);
         agree_all(&name, &to_f64(&outputs(&session)), &wanted, 1e-4).unwrap();
         for &(out, param) in &step.donate {
-            assert_eq!(session.param(param), session.output(out), "{name}: output {out} is not in its place");
+            assert_eq!(
+                session.param(param),
+                session.output(out),
+                "{name}: output {out} is not in its place"
+            );
         }
     }
 }
@@ -127,11 +169,20 @@ fn without_donation_a_run_leaves_its_parameters_alone() {
 fn every_vector_level_takes_the_same_step() {
     for (name, step) in steps(&[2, 17, 40]) {
         let wanted = interpreted(&step, 1);
-        let options = Options { donate: step.donate.clone(), ..Options::default() };
+        let options = Options {
+            donate: step.donate.clone(),
+            ..Options::default()
+        };
         for simd in Simd::available() {
             let mut session = loaded(&step, &options, &Cpu::at(simd));
             session.run();
-            agree_all(&format!("{name} at {}", simd.level()), &to_f64(&outputs(&session)), &wanted, TOLERANCE).unwrap();
+            agree_all(
+                &format!("{name} at {}", simd.level()),
+                &to_f64(&outputs(&session)),
+                &wanted,
+                TOLERANCE,
+            )
+            .unwrap();
         }
     }
 }
@@ -141,10 +192,18 @@ fn one_and_two_threads_give_the_same_bits() {
     // Wide enough for products to be shared among threads.
     let step = training::step(&[200, 160, 150], 100, Unary::Relu, RULES[5], &mut Rng(1));
     let bits = |threads: usize| {
-        let options = Options { donate: step.donate.clone(), threads, ..Options::default() };
+        let options = Options {
+            donate: step.donate.clone(),
+            threads,
+            ..Options::default()
+        };
         let mut session = loaded(&step, &options, &Cpu::new(threads));
         (0..3).for_each(|_| session.run());
-        outputs(&session).concat().into_iter().map(f32::to_bits).collect::<Vec<u32>>()
+        outputs(&session)
+            .concat()
+            .into_iter()
+            .map(f32::to_bits)
+            .collect::<Vec<u32>>()
     };
     let one = bits(1);
     assert_eq!(one, bits(1), "two sessions differ");
@@ -164,29 +223,50 @@ fn a_donated_place_is_not_taken_by_another_output() {
     let moved = b.reshape(stepped, [2, 2]);
     for outputs in [[twice, old], [twice, moved], [twice, stepped], [stepped, old]] {
         let mut again = Builder::new();
-        let params: Vec<_> = b.graph().param_types().into_iter().map(|t| again.param(t, "")).collect();
+        let params: Vec<_> = b
+            .graph()
+            .param_types()
+            .into_iter()
+            .map(|t| again.param(t, ""))
+            .collect();
         let names = again.inline_all(b.graph(), &params);
         let graph = again.finish(&outputs.map(|o| names[o.index()])).unwrap();
         let args = [vec![1.0, -2.0, 3.0, 0.5], vec![0.25, 1.0, 1.0]];
         let wanted = interpret(&graph, &args).unwrap();
         for optimise in [false, true] {
-            let options = Options { optimise, donate: vec![(0, 0)], ..Options::default() };
+            let options = Options {
+                optimise,
+                donate: vec![(0, 0)],
+                ..Options::default()
+            };
             let mut session = Session::new(compile(&graph, &options).unwrap().into());
             let given = to_f32(&args);
             let found = session.call(&[&given[0], &given[1]]).unwrap();
             assert_eq!(to_f64(&found), wanted, "{graph}");
-            assert_eq!(to_f64(&[session.param(0).to_vec()])[0], wanted[0], "output 0 is not in its place\n{graph}");
+            assert_eq!(
+                to_f64(&[session.param(0).to_vec()])[0],
+                wanted[0],
+                "output 0 is not in its place\n{graph}"
+            );
         }
     }
 }
 
 #[test]
 fn parameters_that_are_exchanged_by_donation_are_exchanged() {
-    let graph = synod_engine::trace(&[Type::tensor([3]), Type::tensor([3])], |s| vec![s[1].clone(), s[0].clone()]);
-    let options = Options { donate: vec![(0, 0), (1, 1)], ..Options::default() };
+    let graph = synod_engine::trace(&[Type::tensor([3]), Type::tensor([3])], |s| {
+        vec![s[1].clone(), s[0].clone()]
+    });
+    let options = Options {
+        donate: vec![(0, 0), (1, 1)],
+        ..Options::default()
+    };
     let mut session = Session::new(Arc::new(compile(&graph.unwrap(), &options).unwrap()));
     session.call(&[&[1.0, 2.0, 3.0], &[4.0, 5.0, 6.0]]).unwrap();
-    assert_eq!((session.param(0), session.param(1)), (&[4.0, 5.0, 6.0][..], &[1.0, 2.0, 3.0][..]));
+    assert_eq!(
+        (session.param(0), session.param(1)),
+        (&[4.0, 5.0, 6.0][..], &[1.0, 2.0, 3.0][..])
+    );
     session.run();
     assert_eq!(session.param(0), [1.0, 2.0, 3.0]);
 }

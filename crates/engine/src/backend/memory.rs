@@ -105,44 +105,45 @@ impl Tapes {
         &self.data[at..at + len]
     }
 
-    /// The sum of two tapes whose frames hold `types`.
-    pub(crate) fn merge(&mut self, a: f32, b: f32, types: &[Type]) -> f32 {
-        let ((below_a, mut at_a), (below_b, mut at_b)) = match (self.top(a), self.top(b)) {
-            (Some(a), Some(b)) => (a, b),
-            (Some(_), None) => return a,
-            _ => return b,
-        };
-        let below = self.merge(below_a, below_b, types);
-        // Inner tapes are merged first: they append to the same vectors.
-        let start = self.data.len();
+    /// The sum of two tapes whose frames hold `types`, built from the top: however long they are, nothing recurses but
+    /// tapes inside tapes.
+    pub(crate) fn merge(&mut self, mut a: f32, mut b: f32, types: &[Type]) -> f32 {
         let size: usize = types.iter().map(Type::slots).sum();
-        let mut inner: Vec<f32> = vec![];
-        let (mut ia, mut ib) = (at_a, at_b);
-        for ty in types {
-            if let Type::Stack(frame) = ty {
-                let (x, y) = (self.data[ia], self.data[ib]);
-                inner.push(self.merge(x, y, frame));
-            }
-            ia += ty.slots();
-            ib += ty.slots();
+        let (mut sum, mut above) = (0.0, None);
+        loop {
+            let (Some((below_a, at_a)), Some((below_b, at_b))) = (self.top(a), self.top(b)) else {
+                // Below the end of the shorter tape the longer one goes on alone.
+                let rest = if self.top(a).is_some() { a } else { b };
+                self.link(above, rest, &mut sum);
+                return sum;
+            };
+            let (index, to) = (self.frames.len(), self.data.len());
+            self.frames.push((0, to));
+            self.data.resize(to + size, 0.0);
+            self.link(above, f32::from_bits(index as u32 + 1), &mut sum);
+            self.add(at_a, at_b, to, types);
+            (a, b, above) = (below_a, below_b, Some(index));
         }
-        let start = if inner.is_empty() { start } else { self.data.len() };
-        self.data.reserve(size);
-        let mut inner = inner.into_iter();
+    }
+
+    /// Puts `tape` below the frame `above`, or makes it the whole sum.
+    fn link(&mut self, above: Option<usize>, tape: f32, sum: &mut f32) {
+        match above {
+            Some(frame) => self.frames[frame].0 = tape.to_bits(),
+            None => *sum = tape,
+        }
+    }
+
+    /// Writes the sum of the frames' data at `a` and `b` to `to`.
+    fn add(&mut self, mut a: usize, mut b: usize, mut to: usize, types: &[Type]) {
         for ty in types {
             match ty {
                 Type::Tensor(shape) => {
-                    for i in 0..shape.elements() {
-                        let sum = self.data[at_a + i] + self.data[at_b + i];
-                        self.data.push(sum);
-                    }
+                    (0..shape.elements()).for_each(|i| self.data[to + i] = self.data[a + i] + self.data[b + i]);
                 }
-                Type::Stack(_) => self.data.push(inner.next().unwrap_or(0.0)),
+                Type::Stack(frame) => self.data[to] = self.merge(self.data[a], self.data[b], frame),
             }
-            at_a += ty.slots();
-            at_b += ty.slots();
+            (a, b, to) = (a + ty.slots(), b + ty.slots(), to + ty.slots());
         }
-        self.frames.push((below.to_bits(), start));
-        f32::from_bits(self.frames.len() as u32)
     }
 }

@@ -247,13 +247,20 @@ fn zero<T: Real>(ty: &Type) -> Datum<T> {
 fn merge<T: Real>(a: &Datum<T>, b: &Datum<T>) -> Datum<T> {
     match (a, b) {
         (Datum::Tensor(x), Datum::Tensor(y)) => Datum::Tensor(x.iter().zip(y.iter()).map(|(&x, &y)| x + y).collect()),
-        (Datum::Stack(None), other) | (other, Datum::Stack(None)) => other.clone(),
-        (Datum::Stack(Some(x)), Datum::Stack(Some(y))) => {
-            let values = x.values.iter().zip(&y.values).map(|(x, y)| merge(x, y)).collect();
-            match merge(&Datum::Stack(x.below.clone()), &Datum::Stack(y.below.clone())) {
-                Datum::Stack(below) => Datum::Stack(Some(Rc::new(Frame { below, values }))),
-                tensor => tensor,
+        (Datum::Stack(x), Datum::Stack(y)) => {
+            let (mut x, mut y) = (x.clone(), y.clone());
+            let mut pairs = vec![];
+            while let (Some(a), Some(b)) = (x.clone(), y.clone()) {
+                (x, y) = (a.below.clone(), b.below.clone());
+                pairs.push((a, b));
             }
+            // Below the end of the shorter stack the longer one goes on alone.
+            let mut below = x.or(y);
+            for (a, b) in pairs.into_iter().rev() {
+                let values = a.values.iter().zip(&b.values).map(|(a, b)| merge(a, b)).collect();
+                below = Some(Rc::new(Frame { below, values }));
+            }
+            Datum::Stack(below)
         }
         (other, _) => other.clone(),
     }

@@ -181,7 +181,8 @@ impl Primitive for Pad {
         }
         let extent = |i: usize| {
             let d = x.dims()[i];
-            let spread = d.checked_add(d.saturating_sub(1).checked_mul(self.gap[i])?)?;
+            let distance = self.gap[i].checked_add(1)?;
+            let spread = d.saturating_sub(1).checked_mul(distance)?.checked_add(d.min(1))?;
             spread.checked_add(self.low[i])?.checked_add(self.high[i])
         };
         let dims: Option<Vec<usize>> = (0..n).map(extent).collect();

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use synod_engine::ops::{
-    Applied, Binary, Broadcast, Concat, Const, Custom, Distribution, Dot, Empty, Full, Gather, Merge, NotEmpty, Op, Pad,
-    Pop, Push, Random, Reduce, Reduction, Reshape, Rule, Scatter, Select, Slice, Transpose, Unary, Update,
+    Applied, Binary, Broadcast, Concat, Const, Custom, Distribution, Dot, Empty, Full, Gather, Merge,
+    NotEmpty, Op, Pad, Pop, Push, Random, Reduce, Reduction, Reshape, Rule, Scatter, Select, Slice,
+    Transpose, Unary, Update,
 };
 use synod_engine::{Builder, Graph, Tensor, Type, Value, branch, passes, repeat, trace};
 
@@ -29,19 +30,48 @@ macro_rules! families {
     };
 }
 families!(
-    Unary, Binary, Select, Reduce, Broadcast, Dot, Reshape, Transpose, Slice, Pad, Concat, Gather, Scatter, Const, Full,
-    Random, If, While, Empty, Push, Pop, NotEmpty, Merge, Update, Fused, Custom
+    Unary, Binary, Select, Reduce, Broadcast, Dot, Reshape, Transpose, Slice, Pad, Concat, Gather, Scatter,
+    Const, Full, Random, If, While, Empty, Push, Pop, NotEmpty, Merge, Update, Fused, Custom
 );
 
 pub const RULES: [Rule; 9] = [
     Rule::Sgd { weight_decay: 0.0 },
     Rule::Sgd { weight_decay: 0.1 },
-    Rule::Momentum { momentum: 0.9, nesterov: false, weight_decay: 0.0 },
-    Rule::Momentum { momentum: 0.8, nesterov: true, weight_decay: 0.05 },
-    Rule::RmsProp { alpha: 0.9, eps: 1e-3 },
-    Rule::Adam { beta1: 0.9, beta2: 0.99, eps: 1e-3, weight_decay: 0.0, decoupled: false },
-    Rule::Adam { beta1: 0.9, beta2: 0.99, eps: 1e-3, weight_decay: 0.1, decoupled: false },
-    Rule::Adam { beta1: 0.8, beta2: 0.9, eps: 1e-3, weight_decay: 0.1, decoupled: true },
+    Rule::Momentum {
+        momentum: 0.9,
+        nesterov: false,
+        weight_decay: 0.0,
+    },
+    Rule::Momentum {
+        momentum: 0.8,
+        nesterov: true,
+        weight_decay: 0.05,
+    },
+    Rule::RmsProp {
+        alpha: 0.9,
+        eps: 1e-3,
+    },
+    Rule::Adam {
+        beta1: 0.9,
+        beta2: 0.99,
+        eps: 1e-3,
+        weight_decay: 0.0,
+        decoupled: false,
+    },
+    Rule::Adam {
+        beta1: 0.9,
+        beta2: 0.99,
+        eps: 1e-3,
+        weight_decay: 0.1,
+        decoupled: false,
+    },
+    Rule::Adam {
+        beta1: 0.8,
+        beta2: 0.9,
+        eps: 1e-3,
+        weight_decay: 0.1,
+        decoupled: true,
+    },
     Rule::Adagrad { eps: 1e-3 },
 ];
 
@@ -57,15 +87,31 @@ fn single(op: impl Into<Op>, shapes: &[&[usize]]) -> Case {
     let sizes: Vec<usize> = shapes.iter().map(|s| s.iter().product()).collect();
     let mut all = Rng(sizes.len() as u64).apart(sizes.iter().sum()).into_iter();
     let args = sizes.iter().map(|&n| all.by_ref().take(n).collect()).collect();
-    Case { name: format!("{op} {shapes:?}"), graph, args, wrt: (0..shapes.len()).collect(), step: STEP }
+    Case {
+        name: format!("{op} {shapes:?}"),
+        graph,
+        args,
+        wrt: (0..shapes.len()).collect(),
+        step: STEP,
+    }
 }
 
 /// A traced function of tensors.
 fn traced(name: &str, shapes: &[&[usize]], f: impl FnOnce(&[Tensor]) -> Vec<Tensor>) -> Case {
     let types: Vec<Type> = shapes.iter().map(|&s| Type::tensor(s)).collect();
     let graph = trace(&types, f).expect("a sound case");
-    let args = shapes.iter().enumerate().map(|(i, s)| Rng(i as u64).apart(s.iter().product())).collect();
-    Case { name: name.into(), graph, args, wrt: (0..shapes.len()).collect(), step: STEP }
+    let args = shapes
+        .iter()
+        .enumerate()
+        .map(|(i, s)| Rng(i as u64).apart(s.iter().product()))
+        .collect();
+    Case {
+        name: name.into(),
+        graph,
+        args,
+        wrt: (0..shapes.len()).collect(),
+        step: STEP,
+    }
 }
 
 impl Case {
@@ -82,11 +128,22 @@ impl Case {
 }
 
 pub fn all() -> Vec<Case> {
-    [elementwise(), reductions(), products(), moves(), indices(), sources(), updates(), control(), stacks(), fused()]
-        .into_iter()
-        .flatten()
-        .chain([custom()])
-        .collect()
+    [
+        elementwise(),
+        reductions(),
+        products(),
+        moves(),
+        indices(),
+        sources(),
+        updates(),
+        control(),
+        stacks(),
+        fused(),
+    ]
+    .into_iter()
+    .flatten()
+    .chain([custom()])
+    .collect()
 }
 
 const SHAPES: [&[usize]; 6] = [&[], &[1], &[5], &[2, 3], &[0], &[3, 0, 2]];
@@ -96,7 +153,11 @@ fn elementwise() -> Vec<Case> {
     for shape in SHAPES {
         for f in Unary::ALL {
             let case = single(f, &[shape]);
-            cases.push(if matches!(f, Unary::Log | Unary::Sqrt) { case.positive() } else { case });
+            cases.push(if matches!(f, Unary::Log | Unary::Sqrt) {
+                case.positive()
+            } else {
+                case
+            });
         }
         for f in Binary::ALL {
             let case = single(f, &[shape, shape]);
@@ -125,7 +186,15 @@ fn reductions() -> Vec<Case> {
     ];
     let mut cases = vec![];
     for (shape, axes) in forms {
-        cases.extend(KINDS.map(|kind| single(Reduce { kind, axes: axes.to_vec() }, &[shape])));
+        cases.extend(KINDS.map(|kind| {
+            single(
+                Reduce {
+                    kind,
+                    axes: axes.to_vec(),
+                },
+                &[shape],
+            )
+        }));
     }
     for kind in [Reduction::Sum, Reduction::Mean] {
         cases.push(single(Reduce { kind, axes: vec![0] }, &[&[0, 2]]));
@@ -139,7 +208,15 @@ fn reductions() -> Vec<Case> {
         (&[1], &[0], &[1, 3]),
         (&[2], &[0], &[2, 0]),
     ];
-    cases.extend(spreads.map(|(from, axes, to)| single(Broadcast { axes: axes.to_vec(), shape: to.into() }, &[from])));
+    cases.extend(spreads.map(|(from, axes, to)| {
+        single(
+            Broadcast {
+                axes: axes.to_vec(),
+                shape: to.into(),
+            },
+            &[from],
+        )
+    }));
     cases
 }
 
@@ -172,14 +249,23 @@ fn moves() -> Vec<Case> {
         stop: stop.to_vec(),
         step: step.to_vec(),
     };
-    let pad = |low: &[usize], high: &[usize], gap: &[usize]| Pad { low: low.to_vec(), high: high.to_vec(), gap: gap.to_vec() };
+    let pad = |low: &[usize], high: &[usize], gap: &[usize]| Pad {
+        low: low.to_vec(),
+        high: high.to_vec(),
+        gap: gap.to_vec(),
+    };
     vec![
         single(Reshape { shape: [3, 2].into() }, &[&[2, 3]]),
         single(Reshape { shape: [1].into() }, &[&[]]),
         single(Reshape { shape: [0, 5].into() }, &[&[2, 0]]),
         single(Transpose { order: vec![1, 0] }, &[&[2, 3]]),
         single(Transpose { order: vec![2, 0, 1] }, &[&[2, 3, 4]]),
-        single(Transpose { order: vec![0, 3, 2, 1] }, &[&[2, 1, 3, 2]]),
+        single(
+            Transpose {
+                order: vec![0, 3, 2, 1],
+            },
+            &[&[2, 1, 3, 2]],
+        ),
         single(Transpose { order: vec![1, 0] }, &[&[0, 3]]),
         single(Transpose { order: vec![] }, &[&[]]),
         single(slice(&[1], &[4], &[1]), &[&[5]]),
@@ -219,15 +305,35 @@ fn sources() -> Vec<Case> {
         let y = b.one(op, &[]);
         let product = b.mul(x, y);
         let graph = b.finish(&[product]).expect("a sound case");
-        Case { name: name.into(), graph, args: vec![Rng(3).apart(4)], wrt: vec![0], step: STEP }
+        Case {
+            name: name.into(),
+            graph,
+            args: vec![Rng(3).apart(4)],
+            wrt: vec![0],
+            step: STEP,
+        }
     };
-    let literal = Const { shape: [2, 2].into(), data: [1.5, -2.0, 0.25, 3.0].into() };
+    let literal = Const {
+        shape: [2, 2].into(),
+        data: [1.5, -2.0, 0.25, 3.0].into(),
+    };
     let mut cases = vec![
         times(literal.into(), "const"),
-        times(Full { shape: [2, 2].into(), value: -1.25 }.into(), "full"),
+        times(
+            Full {
+                shape: [2, 2].into(),
+                value: -1.25,
+            }
+            .into(),
+            "full",
+        ),
     ];
     for distribution in [Distribution::Uniform, Distribution::Normal] {
-        let random = Random { distribution, shape: [2, 2].into(), salt: 5 };
+        let random = Random {
+            distribution,
+            shape: [2, 2].into(),
+            salt: 5,
+        };
         cases.push(single(random.clone(), &[&[4]]).with(0, &[1.0, 2.0, 3.0, 4.0]));
         cases.push(single(random, &[&[2, 4]]).with(0, &[1.0, 2.0, 3.0, 4.0, 9.0, 0.0, 65535.0, 7.0]));
     }
@@ -258,25 +364,33 @@ fn control() -> Vec<Case> {
     };
     vec![
         traced("if, one side", &[&[3], &[3]], sides),
-        traced("if, other side", &[&[3], &[3]], |s| sides(&[s[1].clone(), s[0].clone()])),
+        traced("if, other side", &[&[3], &[3]], |s| {
+            sides(&[s[1].clone(), s[0].clone()])
+        }),
         traced("if without operands", &[&[2]], |s| {
             let c = s[0].sum_all().less(10.0);
             vec![branch(c, (), |()| s[0].exp(), |()| s[0].clone())]
         }),
-        traced("while with a data-dependent count, a branch and a closure", &[&[3], &[3]], |s| {
-            let w = &s[1];
-            let (x, n) = repeat(
-                (s[0].clone(), Tensor::scalar(0.0)),
-                |(x, _)| (x * x).sum_all().less(9.0),
-                |(x, n)| {
-                    let even = (&n - (&n * 0.5).floor() * 2.0).equals(0.0);
-                    let grown = branch(even, x, |x| &x * 1.5 + w.tanh(), |x| &x + x.sin() * w);
-                    (grown, n + 1.0)
-                },
-            );
-            vec![x, n]
+        traced(
+            "while with a data-dependent count, a branch and a closure",
+            &[&[3], &[3]],
+            |s| {
+                let w = &s[1];
+                let (x, n) = repeat(
+                    (s[0].clone(), Tensor::scalar(0.0)),
+                    |(x, _)| (x * x).sum_all().less(9.0),
+                    |(x, n)| {
+                        let even = (&n - (&n * 0.5).floor() * 2.0).equals(0.0);
+                        let grown = branch(even, x, |x| &x * 1.5 + w.tanh(), |x| &x + x.sin() * w);
+                        (grown, n + 1.0)
+                    },
+                );
+                vec![x, n]
+            },
+        ),
+        traced("while that does not run", &[&[2]], |s| {
+            vec![repeat(s[0].clone(), |x| x.sum_all().greater(1e3), |x| x.exp())]
         }),
-        traced("while that does not run", &[&[2]], |s| vec![repeat(s[0].clone(), |x| x.sum_all().greater(1e3), |x| x.exp())]),
         traced("nested while", &[&[2], &[]], |s| {
             let a = &s[1];
             let (x, _) = repeat(
@@ -322,7 +436,13 @@ fn stacks() -> Vec<Case> {
     let outs = [top[1], top[2], below[1], below[2], nothing[1], more, none];
     let graph = b.finish(&outs).expect("a sound case");
     let args = vec![Rng(1).apart(2), Rng(2).apart(2), Rng(3).apart(1), Rng(4).apart(1)];
-    vec![Case { name: "push, merge and pop".into(), graph, args, wrt: vec![0, 1, 2, 3], step: STEP }]
+    vec![Case {
+        name: "push, merge and pop".into(),
+        graph,
+        args,
+        wrt: vec![0, 1, 2, 3],
+        step: STEP,
+    }]
 }
 
 /// Optimised training steps, whose nodes are fused.
@@ -333,7 +453,13 @@ fn fused() -> Vec<Case> {
         let graph = passes::optimise(&step.graph, |_, _| {}).expect("a sound training step");
         let wrt = (0..graph.params().len()).collect();
         let name = format!("fused training step with {activation:?}");
-        cases.push(Case { name, graph, args: step.args, wrt, step: 1e-4 });
+        cases.push(Case {
+            name,
+            graph,
+            args: step.args,
+            wrt,
+            step: 1e-4,
+        });
     }
     cases
 }
@@ -345,7 +471,9 @@ fn custom() -> Case {
         _ => Err("it takes two tensors of one shape".to_string()),
     };
     let pullback = |b: &mut Builder, at: &Applied<'_>, d: &[Option<Value>]| {
-        let (Some(d), &[x, y]) = (d[0], at.args) else { return vec![None, None] };
+        let (Some(d), &[x, y]) = (d[0], at.args) else {
+            return vec![None, None];
+        };
         vec![Some(b.mul(d, y)), Some(b.mul(d, x))]
     };
     let op = Custom {

@@ -11,15 +11,23 @@ fn evaluate(graph: &Graph, args: &[Vec<f64>]) -> Result<Vec<Vec<f64>>, String> {
 }
 
 /// The derivative of all outputs along one direction, by Richardson's extrapolation of central differences.
-pub fn along(graph: &Graph, args: &[Vec<f64>], direction: &[Vec<f64>], step: f64) -> Result<Vec<Vec<f64>>, String> {
+pub fn along(
+    graph: &Graph,
+    args: &[Vec<f64>],
+    direction: &[Vec<f64>],
+    step: f64,
+) -> Result<Vec<Vec<f64>>, String> {
     let moved = |h: f64| -> Result<Vec<Vec<f64>>, String> {
         let pairs = args.iter().zip(direction);
-        let at: Vec<Vec<f64>> = pairs.map(|(a, d)| a.iter().zip(d).map(|(a, d)| a + h * d).collect()).collect();
+        let at: Vec<Vec<f64>> = pairs
+            .map(|(a, d)| a.iter().zip(d).map(|(a, d)| a + h * d).collect())
+            .collect();
         evaluate(graph, &at)
     };
     let slope = |h: f64| -> Result<Vec<Vec<f64>>, String> {
         let (up, down) = (moved(h)?, moved(-h)?);
-        let one = |(u, d): (&Vec<f64>, &Vec<f64>)| u.iter().zip(d).map(|(u, d)| (u - d) / (2.0 * h)).collect();
+        let one =
+            |(u, d): (&Vec<f64>, &Vec<f64>)| u.iter().zip(d).map(|(u, d)| (u - d) / (2.0 * h)).collect();
         Ok(up.iter().zip(&down).map(one).collect())
     };
     let (coarse, fine) = (slope(step)?, slope(step / 2.0)?);
@@ -43,7 +51,13 @@ pub fn first(loss: &Graph, args: &[Vec<f64>], wrt: &[usize], step: f64) -> Resul
             direction[p][i] = 1.0;
             wanted.push(along(loss, args, &direction, step)?[0][0]);
         }
-        agree(&format!("first derivative by parameter {p}"), found, &wanted, TOLERANCE, 1e-3)?;
+        agree(
+            &format!("first derivative by parameter {p}"),
+            found,
+            &wanted,
+            TOLERANCE,
+            1e-3,
+        )?;
     }
     Ok(())
 }
@@ -59,14 +73,24 @@ pub fn next_order(
 ) -> Result<Graph, String> {
     let gradient = grad(loss, wrt).map_err(|e| e.to_string())?;
     let mut direction = zeros(args);
-    wrt.iter().for_each(|&p| direction[p] = rng.directions(args[p].len()));
+    wrt.iter()
+        .for_each(|&p| direction[p] = rng.directions(args[p].len()));
     let chosen: Vec<Vec<f64>> = wrt.iter().map(|&p| direction[p].clone()).collect();
     let product = directional(&gradient, &chosen);
     let second = grad(&product, wrt).map_err(|e| e.to_string())?;
     second.verify().map_err(|e| e.to_string())?;
-    let (found, wanted) = (evaluate(&second, args)?, along(&gradient, args, &direction, step)?);
+    let (found, wanted) = (
+        evaluate(&second, args)?,
+        along(&gradient, args, &direction, step)?,
+    );
     for ((found, wanted), p) in found.iter().zip(&wanted).zip(wrt) {
-        agree(&format!("second derivative by parameter {p}"), found, wanted, TOLERANCE, 1e-3)?;
+        agree(
+            &format!("second derivative by parameter {p}"),
+            found,
+            wanted,
+            TOLERANCE,
+            1e-3,
+        )?;
     }
     Ok(product)
 }

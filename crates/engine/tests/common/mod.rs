@@ -44,12 +44,17 @@ impl Rng {
         let mut order: Vec<usize> = (0..n).collect();
         (1..n).rev().for_each(|i| order.swap(i, self.below(i + 1)));
         let at = |i: usize| f64::from((0.2 + 0.6 * (i as f64 + 0.5) / n as f64) as f32);
-        order.into_iter().map(|i| if self.chance(50) { at(i) } else { -at(i) }).collect()
+        order
+            .into_iter()
+            .map(|i| if self.chance(50) { at(i) } else { -at(i) })
+            .collect()
     }
 
     /// Directions of few bits, so that moving along them is exact.
     pub fn directions(&mut self, n: usize) -> Vec<f64> {
-        (0..n).map(|_| (1 + self.below(8)) as f64 / if self.chance(50) { 8.0 } else { -8.0 }).collect()
+        (0..n)
+            .map(|_| (1 + self.below(8)) as f64 / if self.chance(50) { 8.0 } else { -8.0 })
+            .collect()
     }
 
     pub fn numbers(&mut self, n: usize) -> Vec<f64> {
@@ -68,23 +73,36 @@ pub fn for_seeds(count: u64, property: impl Fn(&mut Rng) -> Result<(), String>) 
 }
 
 pub fn to_f32(args: &[Vec<f64>]) -> Vec<Vec<f32>> {
-    args.iter().map(|a| a.iter().map(|&x| x as f32).collect()).collect()
+    args.iter()
+        .map(|a| a.iter().map(|&x| x as f32).collect())
+        .collect()
 }
 
 pub fn to_f64(args: &[Vec<f32>]) -> Vec<Vec<f64>> {
-    args.iter().map(|a| a.iter().map(|&x| f64::from(x)).collect()).collect()
+    args.iter()
+        .map(|a| a.iter().map(|&x| f64::from(x)).collect())
+        .collect()
 }
 
 /// Checks `found` against `wanted` up to `tolerance` times the largest wanted magnitude (at least `floor`).
 pub fn agree(what: &str, found: &[f64], wanted: &[f64], tolerance: f64, floor: f64) -> Result<(), String> {
     if found.len() != wanted.len() {
-        return Err(format!("{what}: {} numbers instead of {}", found.len(), wanted.len()));
+        return Err(format!(
+            "{what}: {} numbers instead of {}",
+            found.len(),
+            wanted.len()
+        ));
     }
-    let scale = wanted.iter().filter(|x| x.is_finite()).fold(floor, |m, x| m.max(x.abs()));
+    let scale = wanted
+        .iter()
+        .filter(|x| x.is_finite())
+        .fold(floor, |m, x| m.max(x.abs()));
     for (i, (&f, &w)) in found.iter().zip(wanted).enumerate() {
         let same = f == w || (f.is_nan() && w.is_nan());
         if !same && !((f - w).abs() <= tolerance * scale) {
-            return Err(format!("{what}: element {i} is {f:e} instead of {w:e} (scale {scale:e})"));
+            return Err(format!(
+                "{what}: element {i} is {f:e} instead of {w:e} (scale {scale:e})"
+            ));
         }
     }
     Ok(())
@@ -92,10 +110,16 @@ pub fn agree(what: &str, found: &[f64], wanted: &[f64], tolerance: f64, floor: f
 
 pub fn agree_all(what: &str, found: &[Vec<f64>], wanted: &[Vec<f64>], tolerance: f64) -> Result<(), String> {
     if found.len() != wanted.len() {
-        return Err(format!("{what}: {} outputs instead of {}", found.len(), wanted.len()));
+        return Err(format!(
+            "{what}: {} outputs instead of {}",
+            found.len(),
+            wanted.len()
+        ));
     }
     let pairs = found.iter().zip(wanted).enumerate();
-    pairs.into_iter().try_for_each(|(i, (f, w))| agree(&format!("{what}, output {i}"), f, w, tolerance, 1.0))
+    pairs
+        .into_iter()
+        .try_for_each(|(i, (f, w))| agree(&format!("{what}, output {i}"), f, w, tolerance, 1.0))
 }
 
 /// A scalar loss over all outputs `y`: `Σ w (y + y²/2)` with fixed weights, so that every element of every output has
@@ -106,7 +130,9 @@ pub fn scalar_loss(graph: &Graph, rng: &mut Rng) -> Graph {
     let mut loss = b.constant(vec![0.0], []);
     for out in b.inline(graph, &params) {
         let shape = b.shape(out);
-        let weights = (0..shape.elements()).map(|_| rng.between(0.5, 1.5) as f32).collect();
+        let weights = (0..shape.elements())
+            .map(|_| rng.between(0.5, 1.5) as f32)
+            .collect();
         let weights = b.constant(weights, shape.clone());
         let square = b.mul(out, out);
         let half = b.scale(square, 0.5);
@@ -120,7 +146,13 @@ pub fn scalar_loss(graph: &Graph, rng: &mut Rng) -> Graph {
 
 pub fn sum_all(b: &mut Builder, x: Value) -> Value {
     let axes = (0..b.shape(x).rank()).collect();
-    b.one(Reduce { kind: Reduction::Sum, axes }, &[x])
+    b.one(
+        Reduce {
+            kind: Reduction::Sum,
+            axes,
+        },
+        &[x],
+    )
 }
 
 /// `Σᵢ vᵢ · outputᵢ` over all outputs, the directions `v` being literals.
@@ -130,12 +162,19 @@ pub fn directional(graph: &Graph, directions: &[Vec<f64>]) -> Graph {
     let mut total = b.constant(vec![0.0], []);
     for (out, v) in b.inline(graph, &params).into_iter().zip(directions) {
         let (shape, data) = (b.shape(out), v.iter().map(|&x| x as f32).collect::<Vec<_>>());
-        let v = b.one(Const { shape, data: data.into() }, &[]);
+        let v = b.one(
+            Const {
+                shape,
+                data: data.into(),
+            },
+            &[],
+        );
         let scaled = b.mul(v, out);
         let sum = sum_all(&mut b, scaled);
         total = b.add(total, sum);
     }
-    b.finish(&[total]).expect("a directional derivative of a sound graph")
+    b.finish(&[total])
+        .expect("a directional derivative of a sound graph")
 }
 
 /// Every op of a graph and of the graphs inside it.
@@ -151,5 +190,11 @@ pub fn ops_of(graph: &Graph) -> Vec<Op> {
 /// A row repeated over `rows` rows.
 pub fn repeat_rows(b: &mut Builder, row: Value, rows: usize) -> Value {
     let n = b.shape(row).elements();
-    b.one(Broadcast { axes: vec![1], shape: Shape::from([rows, n]) }, &[row])
+    b.one(
+        Broadcast {
+            axes: vec![1],
+            shape: Shape::from([rows, n]),
+        },
+        &[row],
+    )
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use synod_engine::ops::{
-    Binary, Broadcast, Concat, Distribution, Dot, Full, Gather, If, Op, Pad, Random, Reduce, Reshape, Scatter, Select,
-    Slice, Transpose, Unary, While,
+    Binary, Broadcast, Concat, Distribution, Dot, Full, Gather, If, Op, Pad, Random, Reduce, Reshape,
+    Scatter, Select, Slice, Transpose, Unary, While,
 };
 use synod_engine::{Builder, Graph, Shape, Type, Value};
 
@@ -19,7 +19,12 @@ pub struct Sample {
 
 /// A graph of about `size` ops with several outputs.
 pub fn graph(rng: &mut Rng, size: usize) -> Sample {
-    let mut g = Growing { b: Builder::new(), values: vec![], fresh: vec![], depth: 0 };
+    let mut g = Growing {
+        b: Builder::new(),
+        values: vec![],
+        fresh: vec![],
+        depth: 0,
+    };
     let mut args = vec![];
     for i in 0..2 + rng.below(3) {
         let shape = random_shape(rng);
@@ -31,7 +36,9 @@ pub fn graph(rng: &mut Rng, size: usize) -> Sample {
     (0..size).for_each(|_| g.grow(rng));
     let outputs: Vec<Value> = (0..1 + rng.below(3)).map(|_| *rng.pick(&g.values)).collect();
     let last = *g.values.last().expect("there are parameters");
-    let graph = g.b.finish(&[&[last], &outputs[..]].concat()).expect("random graphs are well typed");
+    let graph =
+        g.b.finish(&[&[last], &outputs[..]].concat())
+            .expect("random graphs are well typed");
     Sample { graph, args }
 }
 
@@ -53,7 +60,11 @@ impl Growing {
     fn any(&self, rng: &mut Rng) -> Value {
         // Newer values more often, so that graphs grow deep.
         let n = self.values.len();
-        self.values[if rng.chance(60) { n - 1 - rng.below(n.min(4)) } else { rng.below(n) }]
+        self.values[if rng.chance(60) {
+            n - 1 - rng.below(n.min(4))
+        } else {
+            rng.below(n)
+        }]
     }
 
     fn push(&mut self, op: impl Into<Op>, args: &[Value]) -> Value {
@@ -64,17 +75,30 @@ impl Growing {
 
     /// A value of the given shape: an existing one, or another one moved into it.
     fn shaped(&mut self, rng: &mut Rng, shape: &Shape) -> Value {
-        let fitting: Vec<Value> = self.values.iter().copied().filter(|&v| self.b.shape(v) == *shape).collect();
+        let fitting: Vec<Value> = self
+            .values
+            .iter()
+            .copied()
+            .filter(|&v| self.b.shape(v) == *shape)
+            .collect();
         if !fitting.is_empty() && rng.chance(80) {
             return *rng.pick(&fitting);
         }
         let kept: Vec<usize> = (0..shape.rank()).filter(|_| rng.chance(50)).collect();
         let from: Shape = kept.iter().map(|&a| shape.dims()[a]).collect::<Vec<_>>().into();
         let n = from.elements();
-        let small = self.b.constant((0..n).map(|i| (i as f32 * 0.37).sin()).collect(), from);
+        let small = self
+            .b
+            .constant((0..n).map(|i| (i as f32 * 0.37).sin()).collect(), from);
         match kept.len() == shape.rank() {
             true => small,
-            false => self.b.one(Broadcast { axes: kept, shape: shape.clone() }, &[small]),
+            false => self.b.one(
+                Broadcast {
+                    axes: kept,
+                    shape: shape.clone(),
+                },
+                &[small],
+            ),
         }
     }
 
@@ -107,35 +131,64 @@ impl Growing {
                 let mut dims = shape.dims().to_vec();
                 dims.insert(at, 1 + rng.below(4));
                 if dims.iter().product::<usize>() <= 400 {
-                    self.push(Broadcast { axes, shape: dims.into() }, &[x]);
+                    self.push(
+                        Broadcast {
+                            axes,
+                            shape: dims.into(),
+                        },
+                        &[x],
+                    );
                 }
             }
             11 | 12 => self.product(rng, x, &shape),
             13 => {
                 let mut order: Vec<usize> = (0..shape.rank()).collect();
-                (1..order.len()).rev().for_each(|i| order.swap(i, rng.below(i + 1)));
+                (1..order.len())
+                    .rev()
+                    .for_each(|i| order.swap(i, rng.below(i + 1)));
                 let turned = self.push(Transpose { order }, &[x]);
                 if rng.chance(30) {
-                    self.push(Reshape { shape: [shape.elements()].into() }, &[turned]);
+                    self.push(
+                        Reshape {
+                            shape: [shape.elements()].into(),
+                        },
+                        &[turned],
+                    );
                 }
             }
             14 => self.slice(rng, x, &shape),
             15 => {
                 let pick = |rng: &mut Rng| (0..shape.rank()).map(|_| rng.below(3)).collect::<Vec<_>>();
                 if shape.elements() < 60 {
-                    self.push(Pad { low: pick(rng), high: pick(rng), gap: pick(rng) }, &[x]);
+                    self.push(
+                        Pad {
+                            low: pick(rng),
+                            high: pick(rng),
+                            gap: pick(rng),
+                        },
+                        &[x],
+                    );
                 }
             }
             16 if shape.rank() > 0 => {
                 let y = self.shaped(rng, &shape);
-                self.push(Concat { axis: rng.below(shape.rank()) }, &[x, y]);
+                self.push(
+                    Concat {
+                        axis: rng.below(shape.rank()),
+                    },
+                    &[x, y],
+                );
             }
             17 => self.indexed(rng, x, &shape),
             18 => self.branch(rng),
             19 => self.repeat(rng, x),
             _ => {
                 let key = self.b.constant(vec![1.0, 2.0, rng.below(9) as f32, 0.0], [4]);
-                let random = Random { distribution: Distribution::Normal, shape, salt: 3 };
+                let random = Random {
+                    distribution: Distribution::Normal,
+                    shape,
+                    salt: 3,
+                };
                 self.push(random, &[key]);
             }
         }
@@ -222,7 +275,9 @@ impl Growing {
 
     fn indexed(&mut self, rng: &mut Rng, x: Value, shape: &Shape) {
         // Sums of many numbers would lose the digits that the comparison is about.
-        let Some(&rows) = shape.dims().first().filter(|&&rows| rows <= 20) else { return };
+        let Some(&rows) = shape.dims().first().filter(|&&rows| rows <= 20) else {
+            return;
+        };
         let mut whole = |n: usize, below: usize| (0..n).map(|_| rng.below(below) as f32).collect::<Vec<_>>();
         let (picked, placed) = (whole(3, rows), whole(rows, 4));
         let indices = self.b.constant(picked, [3]);
@@ -233,7 +288,12 @@ impl Growing {
 
     /// A body of a few random ops over fresh parameters of the given types, ending in values of those types.
     fn body(&self, rng: &mut Rng, types: &[Type], count: usize) -> Graph {
-        let mut inner = Growing { b: Builder::new(), values: vec![], fresh: vec![], depth: self.depth + 1 };
+        let mut inner = Growing {
+            b: Builder::new(),
+            values: vec![],
+            fresh: vec![],
+            depth: self.depth + 1,
+        };
         let params: Vec<Value> = types.iter().map(|t| inner.b.param(t.clone(), "")).collect();
         inner.values.clone_from(&params);
         // Inside a body nothing is known to keep away from jumps.
@@ -262,7 +322,13 @@ impl Growing {
         let zero = super::sum_all(&mut self.b, zero);
         let condition = self.b.reshape(condition, []);
         let condition = self.b.add(condition, zero);
-        let outs = self.b.apply(If { then: then.into(), otherwise: otherwise.into() }, &[&[condition], &operands[..]].concat());
+        let outs = self.b.apply(
+            If {
+                then: then.into(),
+                otherwise: otherwise.into(),
+            },
+            &[&[condition], &operands[..]].concat(),
+        );
         self.values.extend(outs);
     }
 
@@ -284,7 +350,13 @@ impl Growing {
         let body = body.finish(&[next, count]).expect("a sound body");
         let start = self.b.constant(vec![0.0], []);
         let limit = self.b.constant(vec![rng.below(4) as f32], []);
-        let outs = self.b.apply(While { cond: Arc::new(cond), body: Arc::new(body) }, &[x, start, capture, limit]);
+        let outs = self.b.apply(
+            While {
+                cond: Arc::new(cond),
+                body: Arc::new(body),
+            },
+            &[x, start, capture, limit],
+        );
         self.values.push(outs[0]);
     }
 }

@@ -34,7 +34,13 @@ pub fn loss(widths: &[usize], rows: usize, activation: Unary) -> Graph {
     }
     let error = b.sub(y, target);
     let square = b.mul(error, error);
-    let loss = b.one(Reduce { kind: Reduction::Mean, axes: vec![0, 1] }, &[square]);
+    let loss = b.one(
+        Reduce {
+            kind: Reduction::Mean,
+            axes: vec![0, 1],
+        },
+        &[square],
+    );
     b.finish(&[loss]).expect("a sound loss")
 }
 
@@ -45,11 +51,17 @@ pub fn step(widths: &[usize], rows: usize, activation: Unary, rule: Rule, rng: &
     let both = value_and_grad(&loss, &trainable).expect("a differentiable loss");
     let mut b = Builder::new();
     let types = loss.param_types();
-    let params: Vec<Value> = (0..types.len()).map(|i| b.param(types[i].clone(), loss.param_name(i))).collect();
+    let params: Vec<Value> = (0..types.len())
+        .map(|i| b.param(types[i].clone(), loss.param_name(i)))
+        .collect();
     let hyper = b.param(Type::tensor([3]), "hyper");
     let states: Vec<Vec<Value>> = trainable
         .iter()
-        .map(|&i| (0..rule.states()).map(|_| b.param(types[i].clone(), "state")).collect())
+        .map(|&i| {
+            (0..rule.states())
+                .map(|_| b.param(types[i].clone(), "state"))
+                .collect()
+        })
         .collect();
     let outs = b.inline(&both, &params);
     let mut results = vec![outs[0]];
@@ -64,7 +76,10 @@ pub fn step(widths: &[usize], rows: usize, activation: Unary, rule: Rule, rng: &
     let graph = b.finish(&results).expect("a sound training step");
     let first_state = types.len() + 1;
     let total = rule.states() * count;
-    let donate = (0..count).map(|i| (1 + i, i)).chain((0..total).map(|i| (1 + count + i, first_state + i))).collect();
+    let donate = (0..count)
+        .map(|i| (1 + i, i))
+        .chain((0..total).map(|i| (1 + count + i, first_state + i)))
+        .collect();
     let mut args = vec![];
     for (i, ty) in graph.param_types().iter().enumerate() {
         let n = ty.slots();

@@ -1,0 +1,107 @@
+//! A model file from outside may be anything: loading it gives a model or an error, never a panic.
+
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+use synod_nn::{Data, Fit, Loss, Model, Optimizer, zoo};
+
+fn stored() -> Vec<u8> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("m.safetensors");
+    let mut model = zoo::autoencoder(&[4, 2, 4], 1).expect("a model");
+    let x = [0.5; 40];
+    let fit = Fit { epochs: 1, batch: 5, ..Fit::new(Loss::Rmse, Optimizer::adam(1e-3)) };
+    model.fit(&Data::itself(&x, 4), &fit, &mut []).expect("a fit");
+    model.save(&path).expect("a file");
+    std::fs::read(&path).expect("bytes")
+}
+
+/// Loads bytes, and uses whatever model comes out of them.
+fn try_bytes(bytes: &[u8]) -> Result<(), String> {
+    let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
+    let path = folder.path().join("m.safetensors");
+    std::fs::write(&path, bytes).map_err(|e| e.to_string())?;
+    let model = Model::load(&path).map_err(|e| e.to_string())?;
+    let width = model.input_shape().elements();
+    if width <= 1 << 16 {
+        let _ = model.predict(&vec![0.1; width * 2]);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_whole_file_loads_and_every_cut_one_says_that_it_is_damaged() {
+    let bytes = stored();
+    assert_eq!(try_bytes(&bytes), Ok(()));
+    for cut in (0..bytes.len()).step_by(7) {
+        let error = try_bytes(&bytes[..cut]).expect_err("a cut file");
+        assert!(error.contains("m.safetensors") && error.contains("damaged"), "{error}");
+    }
+}
+
+#[test]
+fn foreign_files_say_what_they_are_not() {
+    assert!(try_bytes(b"hello").expect_err("not a model").contains("not a safetensors file"));
+    let plain = [&2u64.to_le_bytes()[..], b"{}"].concat();
+    assert!(try_bytes(&plain).expect_err("not ours").contains("not one of Synod's"));
+    let missing = Model::load(std::path::Path::new("/no/such/model")).expect_err("no file").to_string();
+    assert!(missing.contains("/no/such/model") && missing.contains("cannot be read"), "{missing}");
+}
+
+/// Changes a few bytes, and keeps the header's length honest so that the damage reaches the layers below.
+fn damage(bytes: &mut Vec<u8>, edits: &[(prop::sample::Index, u8)]) {
+    for (at, value) in edits {
+        let i = at.index(bytes.len());
+        if i >= 8 {
+            bytes[i] = *value;
+        }
+    }
+}
+
+/// Replaces one whole number of the header by another, which keeps it well-formed JSON.
+fn renumber(bytes: &[u8], which: prop::sample::Index, value: u32) -> Vec<u8> {
+    let length = u64::from_le_bytes(bytes[..8].try_into().expect("8 bytes")) as usize;
+    let header = String::from_utf8_lossy(&bytes[8..8 + length]).into_owned();
+    let digits: Vec<(usize, usize)> = {
+        let mut found = vec![];
+        let mut start = None;
+        for (i, c) in header.char_indices() {
+            match (c.is_ascii_digit(), start) {
+                (true, None) => start = Some(i),
+                (false, Some(s)) => {
+                    found.push((s, i));
+                    start = None;
+                }
+                _ => {}
+            }
+        }
+        found
+    };
+    let (from, to) = digits[which.index(digits.len())];
+    let changed = format!("{}{value}{}", &header[..from], &header[to..]);
+    [&(changed.len() as u64).to_le_bytes()[..], changed.as_bytes(), &bytes[8 + length..]].concat()
+}
+
+#[test]
+fn damaged_files_never_panic() {
+    let original = stored();
+    let seconds: u64 = std::env::var("SYNOD_FUZZ_SECONDS").ok().and_then(|s| s.parse().ok()).unwrap_or(5);
+    let until = Instant::now() + Duration::from_secs(seconds);
+    let config = ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() };
+    let mut runner = proptest::test_runner::TestRunner::new(config);
+    let edits = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6);
+    let number = (any::<prop::sample::Index>(), prop_oneof![0u32..20, any::<u32>()]);
+    let mut rounds = 0;
+    while rounds == 0 || Instant::now() < until {
+        rounds += 1;
+        let edited = runner.run(&(&edits, &number), |(edits, (which, value))| {
+            let mut bytes = original.clone();
+            damage(&mut bytes, &edits);
+            let _ = try_bytes(&bytes);
+            let _ = try_bytes(&renumber(&original, which, value));
+            Ok(())
+        });
+        edited.expect("no panic");
+    }
+    eprintln!("{} damaged files", rounds * 400);
+}
