@@ -44,12 +44,18 @@ pub(crate) struct Parity {
 
 impl Parity {
     pub(crate) fn run(&self) -> Result<()> {
-        let bytes = std::fs::read(&self.weights).with_context(|| format!("reading {}", self.weights.display()))?;
+        let bytes =
+            std::fs::read(&self.weights).with_context(|| format!("reading {}", self.weights.display()))?;
         let file = SafeTensors::deserialize(&bytes).with_context(|| format!("{}", self.weights.display()))?;
         let tensor = |name: &str| -> Result<(Vec<usize>, Vec<f32>)> {
-            let view = file.tensor(name).with_context(|| format!("{}", self.weights.display()))?;
+            let view = file
+                .tensor(name)
+                .with_context(|| format!("{}", self.weights.display()))?;
             ensure!(view.dtype() == Dtype::F32, "{name} is not f32");
-            let words = view.data().chunks_exact(4).map(|c| f32::from_le_bytes([c[0], c[1], c[2], c[3]]));
+            let words = view
+                .data()
+                .chunks_exact(4)
+                .map(|c| f32::from_le_bytes([c[0], c[1], c[2], c[3]]));
             Ok((view.shape().to_vec(), words.collect()))
         };
         let mut widths = vec![];
@@ -59,7 +65,9 @@ impl Parity {
                 break;
             }
             let (shape, _) = tensor(&name)?;
-            let [inputs, outputs] = shape[..] else { bail!("{name} is not a matrix") };
+            let [inputs, outputs] = shape[..] else {
+                bail!("{name} is not a matrix")
+            };
             if widths.is_empty() {
                 widths.push(inputs);
             }
@@ -68,7 +76,12 @@ impl Parity {
         let mut model = zoo::autoencoder(&widths, 0)?;
         for entry in model.layout().entries().to_vec() {
             let (shape, values) = tensor(&entry.name)?;
-            ensure!(shape == entry.shape.dims(), "{} is {shape:?}, not {}", entry.name, entry.shape);
+            ensure!(
+                shape == entry.shape.dims(),
+                "{} is {shape:?}, not {}",
+                entry.name,
+                entry.shape
+            );
             model.parameters_mut()[entry.range].copy_from_slice(&values);
         }
         let (rows, data) = read_npy(&self.data, widths[0])?;
@@ -80,7 +93,9 @@ impl Parity {
         let mut trainer = Trainer::new(&model, Loss::Rmse, optimizer, self.batch, true, 0)?;
         let data = Data::itself(&data, widths[0]);
         for step in 0..self.steps {
-            let batch: Vec<u32> = (0..self.batch).map(|i| ((step * self.batch + i) % rows) as u32).collect();
+            let batch: Vec<u32> = (0..self.batch)
+                .map(|i| ((step * self.batch + i) % rows) as u32)
+                .collect();
             trainer.step(&data, &batch, self.lr)?;
         }
         let mut tensors: BTreeMap<String, (Vec<usize>, Vec<u8>)> = BTreeMap::new();
@@ -90,8 +105,14 @@ impl Parity {
             tensors.insert(entry.name.clone(), (entry.shape.dims().to_vec(), bytes));
         }
         let view = |(name, (shape, bytes))| Ok((name, TensorView::new(Dtype::F32, shape, bytes)?));
-        let views = tensors.iter().map(|(n, (s, b))| (n.clone(), (s.clone(), &b[..]))).map(view);
-        let out = safetensors::serialize(views.collect::<Result<Vec<_>, safetensors::SafeTensorError>>()?, None)?;
+        let views = tensors
+            .iter()
+            .map(|(n, (s, b))| (n.clone(), (s.clone(), &b[..])))
+            .map(view);
+        let out = safetensors::serialize(
+            views.collect::<Result<Vec<_>, safetensors::SafeTensorError>>()?,
+            None,
+        )?;
         std::fs::write(&self.out, out).with_context(|| format!("writing {}", self.out.display()))
     }
 }
@@ -100,13 +121,30 @@ impl Parity {
 fn read_npy(path: &std::path::Path, width: usize) -> Result<(usize, Vec<f32>)> {
     let name = path.display();
     let bytes = std::fs::read(path).with_context(|| format!("reading {name}"))?;
-    ensure!(bytes.starts_with(b"\x93NUMPY\x01"), "{name} is not a version-1 .npy file");
-    let length = usize::from(u16::from_le_bytes([*bytes.get(8).context("cut short")?, *bytes.get(9).context("cut short")?]));
-    let header = bytes.get(10..10 + length).with_context(|| format!("{name} is cut short"))?;
+    ensure!(
+        bytes.starts_with(b"\x93NUMPY\x01"),
+        "{name} is not a version-1 .npy file"
+    );
+    let length = usize::from(u16::from_le_bytes([
+        *bytes.get(8).context("cut short")?,
+        *bytes.get(9).context("cut short")?,
+    ]));
+    let header = bytes
+        .get(10..10 + length)
+        .with_context(|| format!("{name} is cut short"))?;
     let header = String::from_utf8_lossy(header);
-    ensure!(header.contains("'<f4'") && header.contains("'fortran_order': False"), "{name}: wanted C-ordered f32, got {header}");
-    let data: Vec<f32> =
-        bytes[10 + length..].chunks_exact(4).map(|c| f32::from_le_bytes([c[0], c[1], c[2], c[3]])).collect();
-    ensure!(!data.is_empty() && data.len() % width == 0, "{name}: {} numbers are not rows of {width}", data.len());
+    ensure!(
+        header.contains("'<f4'") && header.contains("'fortran_order': False"),
+        "{name}: wanted C-ordered f32, got {header}"
+    );
+    let data: Vec<f32> = bytes[10 + length..]
+        .chunks_exact(4)
+        .map(|c| f32::from_le_bytes([c[0], c[1], c[2], c[3]]))
+        .collect();
+    ensure!(
+        !data.is_empty() && data.len().is_multiple_of(width),
+        "{name}: {} numbers are not rows of {width}",
+        data.len()
+    );
     Ok((data.len() / width, data))
 }

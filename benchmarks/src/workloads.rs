@@ -24,7 +24,14 @@ fn step_flops(batch: usize) -> f64 {
 }
 
 fn optimizer() -> Optimizer {
-    Optimizer { rule: Rule::RmsProp { alpha: 0.9, eps: 1e-7 }, rate: RATE, schedule: Default::default() }
+    Optimizer {
+        rule: Rule::RmsProp {
+            alpha: 0.9,
+            eps: 1e-7,
+        },
+        rate: RATE,
+        schedule: Default::default(),
+    }
 }
 
 /// Uniform rows that cost nothing to make; their values do not change what a step costs.
@@ -67,7 +74,12 @@ impl Client {
     fn new(seed: u64) -> Result<Client> {
         let model = zoo::autoencoder(&zoo::PAPER, seed)?;
         let trainer = Trainer::new(&model, Loss::Rmse, optimizer(), BATCH, true, seed)?;
-        Ok(Client { trainer, shuffle: Shuffle::new(ROWS, seed), data: vec![], epoch: 0 })
+        Ok(Client {
+            trainer,
+            shuffle: Shuffle::new(ROWS, seed),
+            data: vec![],
+            epoch: 0,
+        })
     }
 
     fn run_epoch(&mut self) -> Result<f32> {
@@ -87,7 +99,11 @@ pub(crate) fn autoencoder(started: Instant, common: Common) -> Result<()> {
     let mut first = Client::new(1)?;
     let compile_ms = compile.elapsed().as_secs_f64() * 1e3;
     let few = rows(BATCH * WIDTH, 1);
-    first.trainer.step(&Data::itself(&few, WIDTH), &(0..BATCH as u32).collect::<Vec<_>>(), RATE)?;
+    first.trainer.step(
+        &Data::itself(&few, WIDTH),
+        &(0..BATCH as u32).collect::<Vec<_>>(),
+        RATE,
+    )?;
     let first_step_ms = started.elapsed().as_secs_f64() * 1e3;
     let mut clients = vec![first];
     for i in 1..common.threads.max(1) {
@@ -105,7 +121,9 @@ pub(crate) fn autoencoder(started: Instant, common: Common) -> Result<()> {
             [only] => only.run_epoch()?,
             many => std::thread::scope(|scope| {
                 let handles: Vec<_> = many.iter_mut().map(|c| scope.spawn(|| c.run_epoch())).collect();
-                let losses = handles.into_iter().map(|h| h.join().map_err(|_| anyhow::anyhow!("a client panicked"))?);
+                let losses = handles
+                    .into_iter()
+                    .map(|h| h.join().map_err(|_| anyhow::anyhow!("a client panicked"))?);
                 losses.collect::<Result<Vec<f32>>>().map(|l| l[0])
             })?,
         };
@@ -115,7 +133,13 @@ pub(crate) fn autoencoder(started: Instant, common: Common) -> Result<()> {
     let line = json!({
         "workload": "autoencoder", "first_step_ms": first_step_ms, "compile_ms": compile_ms, "loss": loss,
     });
-    print(line, seconds, clients * ROWS as f64, clients * steps * step_flops(BATCH), common.threads);
+    print(
+        line,
+        seconds,
+        clients * ROWS as f64,
+        clients * steps * step_flops(BATCH),
+        common.threads,
+    );
     Ok(())
 }
 
@@ -132,10 +156,18 @@ pub(crate) fn inference(batch: usize, common: Common) -> Result<()> {
     run(10);
     // About half a second a repetition.
     let times = (0.5 / (run(100) / 100.0)).max(1.0) as usize;
-    let seconds: Vec<f64> = (0..common.reps.max(1)).map(|_| run(times) / times as f64).collect();
+    let seconds: Vec<f64> = (0..common.reps.max(1))
+        .map(|_| run(times) / times as f64)
+        .collect();
     let weights: usize = zoo::PAPER.windows(2).map(|w| w[0] * w[1]).sum();
     let line = json!({ "workload": "autoencoder-inference", "batch": batch });
-    print(line, seconds, batch as f64, (2 * weights * batch) as f64, common.threads);
+    print(
+        line,
+        seconds,
+        batch as f64,
+        (2 * weights * batch) as f64,
+        common.threads,
+    );
     Ok(())
 }
 
@@ -146,7 +178,18 @@ pub(crate) fn gemm(m: usize, n: usize, k: usize, common: Common) -> Result<()> {
     let mut run = || {
         let begin = Instant::now();
         let (a, b) = (Matrix::row_major(&a, k), Matrix::row_major(&b, n));
-        synod_kernels::gemm(simd, m, n, k, a, b, &mut c, &Epilogue::default(), common.threads, &mut workspace);
+        synod_kernels::gemm(
+            simd,
+            m,
+            n,
+            k,
+            a,
+            b,
+            &mut c,
+            &Epilogue::default(),
+            common.threads,
+            &mut workspace,
+        );
         begin.elapsed().as_secs_f64()
     };
     run();

@@ -62,13 +62,23 @@ impl Builder {
 
     /// A literal.
     pub fn constant(&mut self, data: Vec<f32>, shape: impl Into<Shape>) -> Value {
-        self.one(Const { shape: shape.into(), data: Arc::from(data) }, &[])
+        self.one(
+            Const {
+                shape: shape.into(),
+                data: Arc::from(data),
+            },
+            &[],
+        )
     }
 
     /// The same elements under another shape; nothing is emitted if it is the same.
     pub fn reshape(&mut self, x: Value, shape: impl Into<Shape>) -> Value {
         let shape = shape.into();
-        if self.ty(x).shape() == Some(&shape) { x } else { self.one(Reshape { shape }, &[x]) }
+        if self.ty(x).shape() == Some(&shape) {
+            x
+        } else {
+            self.one(Reshape { shape }, &[x])
+        }
     }
 
     /// A scalar repeated to fill `shape`.
@@ -76,12 +86,24 @@ impl Builder {
         if shape.rank() == 0 {
             return scalar;
         }
-        self.one(Broadcast { axes: vec![], shape: shape.clone() }, &[scalar])
+        self.one(
+            Broadcast {
+                axes: vec![],
+                shape: shape.clone(),
+            },
+            &[scalar],
+        )
     }
 
     /// `n` copies of a tensor along a new first axis.
     pub fn repeat_batch(&mut self, x: Value, n: usize) -> Value {
         let shape = self.shape(x);
-        self.one(Broadcast { axes: (1..=shape.rank()).collect(), shape: shape.batched(n) }, &[x])
+        self.one(
+            Broadcast {
+                axes: (1..=shape.rank()).collect(),
+                shape: shape.batched(n),
+            },
+            &[x],
+        )
     }
 }

@@ -87,7 +87,26 @@ macro_rules! host {
         fn host_change(&self, other: &$ty) -> Option<usize> { (self != other).then_some(0) }
     })* };
 }
-host!(bool, char, i8, i16, i32, i64, i128, isize, u8, u16, u32, u64, u128, usize, f32, f64, String, &'static str);
+host!(
+    bool,
+    char,
+    i8,
+    i16,
+    i32,
+    i64,
+    i128,
+    isize,
+    u8,
+    u16,
+    u32,
+    u64,
+    u128,
+    usize,
+    f32,
+    f64,
+    String,
+    &'static str
+);
 
 impl<T: Carried> Carried for Vec<T> {
     fn tensors(&self, out: &mut Vec<Tensor>) {
@@ -114,7 +133,10 @@ impl<T: Carried, const N: usize> Carried for [T; N] {
     }
 
     fn host_change(&self, other: &[T; N]) -> Option<usize> {
-        self.iter().zip(other).any(|(a, b)| a.host_change(b).is_some()).then_some(0)
+        self.iter()
+            .zip(other)
+            .any(|(a, b)| a.host_change(b).is_some())
+            .then_some(0)
     }
 }
 
@@ -231,12 +253,18 @@ pub fn branch_named<S: Carried, R: Carried>(
     let mut operands = vec![];
     state.tensors(&mut operands);
     let captures = union(&x.captures, &y.captures);
-    let aligned = (align(&x, &captures, operands.len()), align(&y, &captures, operands.len()));
+    let aligned = (
+        align(&x, &captures, operands.len()),
+        align(&y, &captures, operands.len()),
+    );
     let (then, otherwise) = match aligned {
         (Ok(then), Ok(otherwise)) => (then.into(), otherwise.into()),
         (Err(error), _) | (_, Err(error)) => return poison(r, &error),
     };
-    let args: Vec<&Tensor> = std::iter::once(&condition).chain(&operands).chain(&captures).collect();
+    let args: Vec<&Tensor> = std::iter::once(&condition)
+        .chain(&operands)
+        .chain(&captures)
+        .collect();
     let outs = emit(Op::If(If { then, otherwise }), &args, site);
     rebuild(r, outs)
 }
@@ -297,7 +325,10 @@ fn traced_loop<S: Carried, C: Condition>(
     let mut carried = vec![];
     state.tensors(&mut carried);
     let captures = union(&cond.captures, &step.captures);
-    let aligned = (align(&cond, &captures, carried.len()), align(&step, &captures, carried.len()));
+    let aligned = (
+        align(&cond, &captures, carried.len()),
+        align(&step, &captures, carried.len()),
+    );
     let (cond, body) = match aligned {
         (Ok(cond), Ok(body)) => (cond.into(), body.into()),
         (Err(error), _) | (_, Err(error)) => return poison(state, &error),
@@ -354,8 +385,14 @@ fn union(a: &[Tensor], b: &[Tensor]) -> Vec<Tensor> {
 fn align(side: &Traced, captures: &[Tensor], state: usize) -> crate::Result<crate::Graph> {
     let mut b = crate::graph::Builder::new();
     let types = side.graph.param_types();
-    let mut args: Vec<_> = types[..state].iter().map(|t| b.param(t.clone(), "state")).collect();
-    let shared: Vec<_> = captures.iter().map(|c| b.param(Type::Tensor(c.shape().clone()), "capture")).collect();
+    let mut args: Vec<_> = types[..state]
+        .iter()
+        .map(|t| b.param(t.clone(), "state"))
+        .collect();
+    let shared: Vec<_> = captures
+        .iter()
+        .map(|c| b.param(Type::Tensor(c.shape().clone()), "capture"))
+        .collect();
     for own in &side.captures {
         args.extend(captures.iter().position(|c| same(c, own)).map(|i| shared[i]));
     }
@@ -376,7 +413,10 @@ fn poison<R: Carried>(like: R, error: &Error) -> R {
     if trace::is_tracing() && tensors.is_empty() {
         trace::note(error);
     }
-    like.replaced(&mut std::iter::repeat_n(Tensor::poisoned(error.clone()), tensors.len()))
+    like.replaced(&mut std::iter::repeat_n(
+        Tensor::poisoned(error.clone()),
+        tensors.len(),
+    ))
 }
 
 /// The order comparisons of `#[graph]` functions: between host values they give `bool`, with a tensor they give a tensor.

@@ -15,12 +15,20 @@ use crate::types::Type;
 pub(crate) fn apply(op: &Op, args: &[&Tensor], site: &Site) -> Result<Vec<Tensor>> {
     let mut b = Builder::new();
     b.at(site);
-    let params: Vec<_> = args.iter().map(|a| b.param(Type::Tensor(a.shape().clone()), "")).collect();
+    let params: Vec<_> = args
+        .iter()
+        .map(|a| b.param(Type::Tensor(a.shape().clone()), ""))
+        .collect();
     let outs = b.apply(op.clone(), &params);
     let graph = b.finish(&outs)?;
     let data: Vec<&[f32]> = args.iter().map(|a| a.data().map_or(&[][..], |d| d)).collect();
     let results = cpu::run_once(&graph, &data)?;
-    Ok(graph.outputs().iter().zip(results).map(|(&o, d)| Tensor::concrete(graph.shape(o).clone(), d.into())).collect())
+    Ok(graph
+        .outputs()
+        .iter()
+        .zip(results)
+        .map(|(&o, d)| Tensor::concrete(graph.shape(o).clone(), d.into()))
+        .collect())
 }
 
 /// The value of a function and its gradient with respect to every argument.
@@ -70,6 +78,9 @@ fn backward(traced: Traced, wrt: &[usize]) -> Result<Vec<Tensor>> {
         }
     };
     let first = Tensor::concrete(graph.shape(value).clone(), numbers(value).into());
-    let rest = wrt.iter().zip(results).map(|(&i, d)| Tensor::concrete(graph.shape(graph.params()[i]).clone(), d.into()));
+    let rest = wrt
+        .iter()
+        .zip(results)
+        .map(|(&i, d)| Tensor::concrete(graph.shape(graph.params()[i]).clone(), d.into()));
     Ok(std::iter::once(first).chain(rest).collect())
 }

@@ -19,13 +19,20 @@ impl Site {
     #[track_caller]
     pub fn caller() -> Site {
         let at = std::panic::Location::caller();
-        Site { file: Cow::Borrowed(at.file()), line: at.line() }
+        Site {
+            file: Cow::Borrowed(at.file()),
+            line: at.line(),
+        }
     }
 }
 
 impl fmt::Display for Site {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.file.is_empty() { f.write_str("unknown source") } else { write!(f, "{}:{}", self.file, self.line) }
+        if self.file.is_empty() {
+            f.write_str("unknown source")
+        } else {
+            write!(f, "{}:{}", self.file, self.line)
+        }
     }
 }
 
@@ -80,5 +87,8 @@ pub enum Error {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 pub(crate) fn transform(transform: &'static str, problem: impl Into<String>) -> Error {
-    Error::Transform { transform, problem: problem.into() }
+    Error::Transform {
+        transform,
+        problem: problem.into(),
+    }
 }

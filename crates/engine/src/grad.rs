@@ -35,18 +35,33 @@ fn differentiate(graph: &Graph, wrt: &[usize], with_value: bool) -> Result<Graph
     match graph.outputs().first() {
         Some(&out) if graph.ty(out).is_scalar() => {}
         Some(&out) => {
-            let problem = format!("the output is {}; only a scalar has a gradient (take a sum or mean)", graph.ty(out));
+            let problem = format!(
+                "the output is {}; only a scalar has a gradient (take a sum or mean)",
+                graph.ty(out)
+            );
             return Err(transform("grad", problem));
         }
         None => return Err(transform("grad", "the graph has no output")),
     }
     if let Some(i) = wrt.iter().find(|&&i| i >= graph.params().len()) {
-        return Err(transform("grad", format!("there is no parameter {i}; the graph has {}", graph.params().len())));
+        return Err(transform(
+            "grad",
+            format!(
+                "there is no parameter {i}; the graph has {}",
+                graph.params().len()
+            ),
+        ));
     }
     let (mut b, params) = with_params_of(graph);
     let wanted: Vec<bool> = (0..params.len()).map(|i| wrt.contains(&i)).collect();
     let forward = replay(&mut b, graph, &params, &wanted);
-    let one = b.one(Full { shape: Shape::scalar(), value: 1.0 }, &[]);
+    let one = b.one(
+        Full {
+            shape: Shape::scalar(),
+            value: 1.0,
+        },
+        &[],
+    );
     let mut d = vec![None; graph.outputs().len()];
     d[0] = Some(one);
     let cotangents = reverse(&mut b, graph, &forward, &d);
@@ -64,7 +79,11 @@ fn differentiate(graph: &Graph, wrt: &[usize], with_value: bool) -> Result<Graph
 /// The pullback of a graph: takes its parameters and one cotangent per output, gives one cotangent per wanted parameter.
 pub fn pullback(graph: &Graph, wanted: &[bool]) -> Result<Graph> {
     let (mut b, params) = with_params_of(graph);
-    let d: Vec<Value> = graph.outputs().iter().map(|&o| b.param(graph.ty(o).clone(), "cotangent")).collect();
+    let d: Vec<Value> = graph
+        .outputs()
+        .iter()
+        .map(|&o| b.param(graph.ty(o).clone(), "cotangent"))
+        .collect();
     let d: Vec<Option<Value>> = d.into_iter().map(Some).collect();
     let given = inline_pullback(&mut b, graph, &params, &d, wanted);
     let mut outs = vec![];
@@ -146,7 +165,12 @@ fn reverse(b: &mut Builder, graph: &Graph, forward: &Forward, d: &[Option<Value>
         }
         let args: Vec<Value> = node.args.iter().map(|a| forward.names[a.index()]).collect();
         let outs: Vec<Value> = node.outs.iter().map(|o| forward.names[o.index()]).collect();
-        let at = Applied { args: &args, outs: &outs, wanted: &wanted, tape: forward.tapes.get(&i).copied() };
+        let at = Applied {
+            args: &args,
+            outs: &outs,
+            wanted: &wanted,
+            tape: forward.tapes.get(&i).copied(),
+        };
         b.at(&node.site);
         let given = node.op.primitive().vjp(b, &at, &d);
         for ((arg, given), wanted) in node.args.iter().zip(given).zip(&wanted) {
@@ -170,18 +194,35 @@ fn accumulate(b: &mut Builder, slot: &mut Option<Value>, more: Option<Value>) {
 pub(crate) fn backward_of(graph: &Graph, wrt: &[usize]) -> Result<Graph> {
     match graph.outputs().first() {
         Some(&out) if graph.ty(out).is_scalar() => {}
-        _ => return Err(transform("grad", "only a scalar has a gradient (take a sum or mean)")),
+        _ => {
+            return Err(transform(
+                "grad",
+                "only a scalar has a gradient (take a sum or mean)",
+            ));
+        }
     }
     let mut b = Builder::new();
-    let names: Vec<Value> = (0..graph.values()).map(|i| b.param(graph.ty(Value(i as u32)).clone(), "")).collect();
+    let names: Vec<Value> = (0..graph.values())
+        .map(|i| b.param(graph.ty(Value(i as u32)).clone(), ""))
+        .collect();
     let mut active = vec![false; graph.values()];
     wrt.iter().for_each(|&i| active[graph.params()[i].index()] = true);
     for node in graph.nodes() {
         let on = node.args.iter().any(|a| active[a.index()]);
         node.outs.iter().for_each(|o| active[o.index()] = on);
     }
-    let forward = Forward { names, active, tapes: HashMap::new() };
-    let one = b.one(Full { shape: Shape::scalar(), value: 1.0 }, &[]);
+    let forward = Forward {
+        names,
+        active,
+        tapes: HashMap::new(),
+    };
+    let one = b.one(
+        Full {
+            shape: Shape::scalar(),
+            value: 1.0,
+        },
+        &[],
+    );
     let cotangents = reverse(&mut b, graph, &forward, &[Some(one)]);
     let mut outs = vec![];
     for &i in wrt {

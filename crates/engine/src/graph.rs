@@ -137,8 +137,15 @@ impl Graph {
         let mut seen: Vec<bool> = vec![false; self.values()];
         self.params.iter().for_each(|p| seen[p.index()] = true);
         for node in &self.nodes {
-            if let Some(v) = node.args.iter().find(|v| !seen.get(v.index()).copied().unwrap_or(false)) {
-                return Err(Error::Internal(format!("{}: value %{} is read before it is defined", node.op, v.0)));
+            if let Some(v) = node
+                .args
+                .iter()
+                .find(|v| !seen.get(v.index()).copied().unwrap_or(false))
+            {
+                return Err(Error::Internal(format!(
+                    "{}: value %{} is read before it is defined",
+                    node.op, v.0
+                )));
             }
             // Type rules read the types of inner graphs, so these must be sound first.
             for inner in node.op.graphs() {
@@ -147,18 +154,29 @@ impl Graph {
             let args: Vec<&Type> = node.args.iter().map(|&v| self.ty(v)).collect();
             let types = infer(&node.op, &args, &node.site)?;
             if types.len() != node.outs.len() {
-                return Err(Error::Internal(format!("{} defines {} values", node.op, node.outs.len())));
+                return Err(Error::Internal(format!(
+                    "{} defines {} values",
+                    node.op,
+                    node.outs.len()
+                )));
             }
             for (&out, ty) in node.outs.iter().zip(&types) {
                 define(out)?;
                 if self.ty(out) != ty {
                     let found = self.ty(out);
-                    return Err(Error::Internal(format!("{}: type {found} recorded, {ty} inferred", node.op)));
+                    return Err(Error::Internal(format!(
+                        "{}: type {found} recorded, {ty} inferred",
+                        node.op
+                    )));
                 }
                 seen[out.index()] = true;
             }
         }
-        match self.outputs.iter().find(|v| !seen.get(v.index()).copied().unwrap_or(false)) {
+        match self
+            .outputs
+            .iter()
+            .find(|v| !seen.get(v.index()).copied().unwrap_or(false))
+        {
             Some(v) => Err(Error::Internal(format!("output %{} is never defined", v.0))),
             None => Ok(()),
         }
@@ -171,7 +189,11 @@ fn infer(op: &Op, args: &[&Type], site: &Site) -> Result<Vec<Type>> {
         op: op.primitive().name(),
         arguments: match args {
             [] => "no arguments".into(),
-            _ => args.iter().map(|t| t.to_string()).collect::<Vec<_>>().join(" and "),
+            _ => args
+                .iter()
+                .map(|t| t.to_string())
+                .collect::<Vec<_>>()
+                .join(" and "),
         },
         problem,
         site: site.clone(),
@@ -254,7 +276,10 @@ impl Builder {
     pub fn param(&mut self, mut ty: Type, name: &str) -> Value {
         if too_large(&ty) {
             let problem = format!("parameter `{name}` of type {ty} is too large");
-            self.fail(Error::Trace { problem, site: self.site.clone() });
+            self.fail(Error::Trace {
+                problem,
+                site: self.site.clone(),
+            });
             ty = Type::scalar();
         }
         let value = self.define(ty);
@@ -270,8 +295,14 @@ impl Builder {
         match infer(&op, &types, &self.site) {
             Ok(types) => {
                 let outs: Vec<Value> = types.into_iter().map(|t| self.define(t)).collect();
-                let node = Node { op, args: args.to_vec(), outs: outs.clone(), site: self.site.clone() };
-                outs.iter().for_each(|o| self.defined_by[o.index()] = Some(self.graph.nodes.len() as u32));
+                let node = Node {
+                    op,
+                    args: args.to_vec(),
+                    outs: outs.clone(),
+                    site: self.site.clone(),
+                };
+                outs.iter()
+                    .for_each(|o| self.defined_by[o.index()] = Some(self.graph.nodes.len() as u32));
                 self.graph.nodes.push(node);
                 outs
             }

@@ -50,7 +50,10 @@ impl ModelFile {
             file.write_all(&bytes)?;
             file.sync_all()?;
             fs::rename(&staging, path)?;
-            let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            let folder = path
+                .parent()
+                .filter(|p| !p.as_os_str().is_empty())
+                .unwrap_or(Path::new("."));
             File::open(folder)?.sync_all()
         };
         write().map_err(|e| {
@@ -68,13 +71,23 @@ impl ModelFile {
     /// The file's bytes.
     pub fn to_bytes(&self) -> Result<Vec<u8>, String> {
         let mut notes: HashMap<String, String> = HashMap::from([(FORMAT.into(), VERSION.into())]);
-        notes.extend(self.graphs.iter().map(|(k, v)| (format!("{GRAPH}{k}"), v.to_text())));
+        notes.extend(
+            self.graphs
+                .iter()
+                .map(|(k, v)| (format!("{GRAPH}{k}"), v.to_text())),
+        );
         notes.extend(self.notes.iter().map(|(k, v)| (format!("{NOTE}{k}"), v.clone())));
         // The order of the tensors matters to us and is not kept by the format.
         let order: Vec<&str> = self.tensors.iter().map(|t| t.name.as_str()).collect();
-        notes.insert("synod.order".into(), serde_json::to_string(&order).map_err(|e| e.to_string())?);
-        let bytes: Vec<Vec<u8>> =
-            self.tensors.iter().map(|t| t.data.iter().flat_map(|x| x.to_le_bytes()).collect()).collect();
+        notes.insert(
+            "synod.order".into(),
+            serde_json::to_string(&order).map_err(|e| e.to_string())?,
+        );
+        let bytes: Vec<Vec<u8>> = self
+            .tensors
+            .iter()
+            .map(|t| t.data.iter().flat_map(|x| x.to_le_bytes()).collect())
+            .collect();
         let views = self.tensors.iter().zip(&bytes).map(|(t, bytes)| {
             TensorView::new(Dtype::F32, t.shape.dims().to_vec(), bytes).map(|v| (t.name.clone(), v))
         });
@@ -89,12 +102,18 @@ impl ModelFile {
         let notes = header.metadata().clone().unwrap_or_default();
         match notes.get(FORMAT).map(String::as_str) {
             Some(VERSION) => {}
-            Some(other) => return Err(format!("written by a newer Synod (format {other}); this one reads {VERSION}")),
+            Some(other) => {
+                return Err(format!(
+                    "written by a newer Synod (format {other}); this one reads {VERSION}"
+                ));
+            }
             None => return Err("a safetensors file, but not one of Synod's: it carries no graph".into()),
         }
         let file = SafeTensors::deserialize(bytes).map_err(broken)?;
         let order: Vec<String> = match notes.get("synod.order") {
-            Some(text) => serde_json::from_str(text).map_err(|e| format!("the order of tensors is damaged ({e})"))?,
+            Some(text) => {
+                serde_json::from_str(text).map_err(|e| format!("the order of tensors is damaged ({e})"))?
+            }
             None => return Err("the order of tensors is missing".into()),
         };
         if order.len() != file.len() {
@@ -107,22 +126,34 @@ impl ModelFile {
             }
             let word = |c: &[u8]| f32::from_le_bytes([c[0], c[1], c[2], c[3]]);
             let data = view.data().chunks_exact(4).map(word).collect();
-            Ok(NamedTensor { name, shape: view.shape().into(), data })
+            Ok(NamedTensor {
+                name,
+                shape: view.shape().into(),
+                data,
+            })
         });
         let tensors: Vec<NamedTensor> = tensors.collect::<Result<_, _>>()?;
         let (mut graphs, mut kept) = (BTreeMap::new(), BTreeMap::new());
         for (key, text) in &notes {
             if let Some(name) = key.strip_prefix(GRAPH) {
-                let template = Template::from_text(text).map_err(|e| format!("graph `{name}` is damaged: {e}"))?;
+                let template =
+                    Template::from_text(text).map_err(|e| format!("graph `{name}` is damaged: {e}"))?;
                 graphs.insert(name.to_owned(), template);
             } else if let Some(name) = key.strip_prefix(NOTE) {
                 kept.insert(name.to_owned(), text.clone());
             }
         }
-        Ok(ModelFile { tensors, graphs, notes: kept })
+        Ok(ModelFile {
+            tensors,
+            graphs,
+            notes: kept,
+        })
     }
 }
 
 fn fault(path: &Path, problem: impl Into<String>) -> Error {
-    Error::File { path: path.display().to_string(), problem: problem.into() }
+    Error::File {
+        path: path.display().to_string(),
+        problem: problem.into(),
+    }
 }

@@ -35,7 +35,13 @@ pub struct Plan {
 
 /// The most that is alive at once, each buffer rounded up to the alignment: no plan can be smaller.
 pub fn max_live(lifetimes: &[Lifetime]) -> usize {
-    let at = |t: usize| lifetimes.iter().filter(|l| l.first <= t && t <= l.last).map(Lifetime::aligned).sum();
+    let at = |t: usize| {
+        lifetimes
+            .iter()
+            .filter(|l| l.first <= t && t <= l.last)
+            .map(Lifetime::aligned)
+            .sum()
+    };
     lifetimes.iter().map(|l| at(l.first)).max().unwrap_or(0)
 }
 

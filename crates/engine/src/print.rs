@@ -29,14 +29,17 @@ impl Graph {
         for node in self.nodes() {
             write!(f, "{indent}  ")?;
             list(f, node.outs.iter().map(|&o| format!("{o}: {}", self.ty(o))))?;
-            write!(f, " = {} ", node.op)?;
+            write!(f, " = {}{}", node.op, if node.args.is_empty() { "" } else { " " })?;
             list(f, node.args.iter())?;
             if !node.site.file.is_empty() {
                 write!(f, "  // {}", node.site)?;
             }
             writeln!(f)?;
             let inner = format!("{indent}    ");
-            node.op.graphs().into_iter().try_for_each(|g| g.print(f, &inner))?;
+            node.op
+                .graphs()
+                .into_iter()
+                .try_for_each(|g| g.print(f, &inner))?;
         }
         write!(f, "{indent}  return ")?;
         list(f, self.outputs().iter())?;
@@ -45,7 +48,8 @@ impl Graph {
 
     /// The graph for Graphviz: `dot -Tsvg`.
     pub fn to_dot(&self) -> String {
-        let mut text = String::from("digraph synod {\n  rankdir=TB; node [shape=box, fontname=\"sans-serif\"];\n");
+        let mut text =
+            String::from("digraph synod {\n  rankdir=TB; node [shape=box, fontname=\"sans-serif\"];\n");
         let escape = |s: &str| s.replace('\\', "\\\\").replace('"', "\\\"");
         for (i, p) in self.params().iter().enumerate() {
             let label = escape(&format!("{} {}", self.param_name(i), self.ty(*p)));
@@ -63,12 +67,19 @@ impl Graph {
         for (i, node) in self.nodes().iter().enumerate() {
             for &a in &node.args {
                 let from = source(a, &definitions);
-                let _ = writeln!(text, "  {from} -> n{i} [label=\"{}\"];", escape(&self.ty(a).to_string()));
+                let _ = writeln!(
+                    text,
+                    "  {from} -> n{i} [label=\"{}\"];",
+                    escape(&self.ty(a).to_string())
+                );
             }
         }
         for (i, &o) in self.outputs().iter().enumerate() {
             let from = source(o, &definitions);
-            let _ = writeln!(text, "  out{i} [label=\"output {i}\", shape=ellipse];\n  {from} -> out{i};");
+            let _ = writeln!(
+                text,
+                "  out{i} [label=\"output {i}\", shape=ellipse];\n  {from} -> out{i};"
+            );
         }
         text + "}\n"
     }

@@ -33,7 +33,13 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { optimise: true, donate: vec![], contiguous: vec![], threads: 1, inner: false }
+        Options {
+            optimise: true,
+            donate: vec![],
+            contiguous: vec![],
+            threads: 1,
+            inner: false,
+        }
     }
 }
 
@@ -112,10 +118,14 @@ impl Program {
 
     /// Where a contiguous run of parameters lies.
     pub fn params_between(&self, range: Range<usize>) -> Span {
-        match (self.params.get(range.start), range.end.checked_sub(1).and_then(|i| self.params.get(i))) {
-            (Some(first), Some(last)) if !range.is_empty() => {
-                Span { start: first.start, len: last.start + last.len - first.start }
-            }
+        match (
+            self.params.get(range.start),
+            range.end.checked_sub(1).and_then(|i| self.params.get(i)),
+        ) {
+            (Some(first), Some(last)) if !range.is_empty() => Span {
+                start: first.start,
+                len: last.start + last.len - first.start,
+            },
             _ => Span::default(),
         }
     }
@@ -132,7 +142,9 @@ impl Program {
         }
         for (from, to) in &self.homing {
             let start = from.start + base;
-            memory.floats.copy_within(start..start + from.len, to.start + base);
+            memory
+                .floats
+                .copy_within(start..start + from.len, to.start + base);
         }
     }
 
@@ -148,7 +160,13 @@ impl Program {
         let places = |spans: &[Span]| spans.iter().map(place).collect::<Vec<_>>().join(" ");
         for (kind, tasks) in [("once", &self.constants), ("task", &self.tasks)] {
             for (i, task) in tasks.iter().enumerate() {
-                let _ = writeln!(text, "{kind} {i:3}  {} -> {}  {}", places(&task.args), places(&task.outs), task.name);
+                let _ = writeln!(
+                    text,
+                    "{kind} {i:3}  {} -> {}  {}",
+                    places(&task.args),
+                    places(&task.outs),
+                    task.name
+                );
             }
         }
         text
@@ -156,7 +174,13 @@ impl Program {
 }
 
 fn run(task: &Bound, memory: &mut Memory, base: usize) {
-    task.kernel.run(Frame { memory, base, args: &task.args, outs: &task.outs, scratch: task.scratch });
+    task.kernel.run(Frame {
+        memory,
+        base,
+        args: &task.args,
+        outs: &task.outs,
+        scratch: task.scratch,
+    });
 }
 
 impl fmt::Debug for Program {

@@ -72,7 +72,10 @@ pub(crate) fn call(graph: Graph, args: &[Tensor]) -> Result<Vec<Tensor>> {
         let outs = session.call(&data);
         let tensors = outs.map(|outs| {
             let shapes = key.outputs().iter().map(|&o| key.shape(o).clone());
-            shapes.zip(outs).map(|(shape, data)| Tensor::concrete(shape, data.into())).collect()
+            shapes
+                .zip(outs)
+                .map(|(shape, data)| Tensor::concrete(shape, data.into()))
+                .collect()
         });
         cache.push_back((key, session));
         if cache.len() > CACHE {

@@ -19,12 +19,16 @@ impl Template {
     /// Traces `f(batch)` often enough to know the graph for every batch size.
     pub fn new(f: impl Fn(usize) -> Result<Graph>) -> Result<Template> {
         let json = |batch: usize| -> Result<Json> {
-            serde_json::to_value(f(batch)?).map_err(|e| transform("template", format!("the graph cannot be stored: {e}")))
+            serde_json::to_value(f(batch)?)
+                .map_err(|e| transform("template", format!("the graph cannot be stored: {e}")))
         };
         let template = Template(join(&json(2)?, &json(3)?)?);
         match template.fill(7)? == json(7)? {
             true => Ok(template),
-            false => Err(transform("template", "the graph does not depend on the batch size in a simple way")),
+            false => Err(transform(
+                "template",
+                "the graph does not depend on the batch size in a simple way",
+            )),
         }
     }
 
@@ -58,26 +62,44 @@ impl Template {
 fn check_sizes(graph: &Graph) -> Result<()> {
     let values = (0..graph.values()).map(|i| graph.ty(crate::graph::Value(i as u32)));
     if let Some(ty) = values.into_iter().find(|t| t.slots() > LARGEST) {
-        return Err(transform("template", format!("a value is {ty}, more than {LARGEST} numbers per example")));
+        return Err(transform(
+            "template",
+            format!("a value is {ty}, more than {LARGEST} numbers per example"),
+        ));
     }
-    graph.nodes().iter().flat_map(|n| n.op.graphs()).try_for_each(|g| check_sizes(g))
+    graph
+        .nodes()
+        .iter()
+        .flat_map(|n| n.op.graphs())
+        .try_for_each(|g| check_sizes(g))
 }
 
 /// What two traces have in common, numbers that differ written as `{"batch": [a, b]}` for `a + b · batch`.
 fn join(two: &Json, three: &Json) -> Result<Json> {
-    let differ = || transform("template", "the function traces to different graphs for different batch sizes");
+    let differ = || {
+        transform(
+            "template",
+            "the function traces to different graphs for different batch sizes",
+        )
+    };
     match (two, three) {
         (Json::Number(x), Json::Number(y)) if x != y => {
             let (x, y) = (x.as_i64().ok_or_else(differ)?, y.as_i64().ok_or_else(differ)?);
             let slope = y - x;
             Ok(serde_json::json!({ "batch": [x - 2 * slope, slope] }))
         }
-        (Json::Array(x), Json::Array(y)) if x.len() == y.len() => {
-            x.iter().zip(y).map(|(x, y)| join(x, y)).collect::<Result<_>>().map(Json::Array)
-        }
+        (Json::Array(x), Json::Array(y)) if x.len() == y.len() => x
+            .iter()
+            .zip(y)
+            .map(|(x, y)| join(x, y))
+            .collect::<Result<_>>()
+            .map(Json::Array),
         (Json::Object(x), Json::Object(y)) if x.len() == y.len() => {
             let pair = |(k, x): (&String, &Json)| Ok((k.clone(), join(x, y.get(k).ok_or_else(differ)?)?));
-            x.iter().map(pair).collect::<Result<Map<_, _>>>().map(Json::Object)
+            x.iter()
+                .map(pair)
+                .collect::<Result<Map<_, _>>>()
+                .map(Json::Object)
         }
         (x, y) if x == y => Ok(x.clone()),
         _ => Err(differ()),
@@ -88,9 +110,16 @@ fn fill(json: &Json, batch: i64) -> Result<Json> {
     Ok(match json {
         Json::Object(map) if map.len() == 1 && map.contains_key("batch") => {
             let term = |i: usize| map["batch"].get(i).and_then(Json::as_i64);
-            let bad = || Error::Transform { transform: "template", problem: "a malformed extent".into() };
+            let bad = || Error::Transform {
+                transform: "template",
+                problem: "a malformed extent".into(),
+            };
             let (a, b) = (term(0).ok_or_else(bad)?, term(1).ok_or_else(bad)?);
-            let extent = b.checked_mul(batch).and_then(|x| x.checked_add(a)).filter(|&x| x >= 0).ok_or_else(bad)?;
+            let extent = b
+                .checked_mul(batch)
+                .and_then(|x| x.checked_add(a))
+                .filter(|&x| x >= 0)
+                .ok_or_else(bad)?;
             Json::Number(Number::from(extent))
         }
         Json::Object(map) => {

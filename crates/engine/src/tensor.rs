@@ -7,8 +7,8 @@ use std::sync::Arc;
 use crate::error::{Error, Result, Site};
 use crate::graph::Value;
 use crate::ops::{
-    Binary, Broadcast, Concat, Custom, Distribution, Dot, Full, Gather, Op, Pad, Random, Reduce, Reduction, Reshape,
-    Scatter, Select, Slice, Transpose, Unary,
+    Binary, Broadcast, Concat, Custom, Distribution, Dot, Full, Gather, Op, Pad, Random, Reduce, Reduction,
+    Reshape, Scatter, Select, Slice, Transpose, Unary,
 };
 use crate::trace::emit;
 use crate::types::Shape;
@@ -42,7 +42,10 @@ impl Tensor {
         let (data, shape) = (data.into(), shape.into());
         if shape.checked_elements() != Some(data.len()) {
             let problem = format!("{} numbers do not fill {shape}", data.len());
-            return Tensor::poisoned(Error::Trace { problem, site: Site::caller() });
+            return Tensor::poisoned(Error::Trace {
+                problem,
+                site: Site::caller(),
+            });
         }
         Tensor::concrete(shape, data)
     }
@@ -55,7 +58,14 @@ impl Tensor {
     /// All elements equal.
     #[track_caller]
     pub fn full(value: f32, shape: impl Into<Shape>) -> Tensor {
-        one(Full { shape: shape.into(), value }, &[], Site::caller())
+        one(
+            Full {
+                shape: shape.into(),
+                value,
+            },
+            &[],
+            Site::caller(),
+        )
     }
 
     /// All zeros.
@@ -65,19 +75,37 @@ impl Tensor {
     }
 
     pub(crate) fn concrete(shape: Shape, data: Arc<[f32]>) -> Tensor {
-        Tensor { shape, data: Some(data), name: None, error: None }
+        Tensor {
+            shape,
+            data: Some(data),
+            name: None,
+            error: None,
+        }
     }
 
     pub(crate) fn named(shape: Shape, trace: u64, value: Value) -> Tensor {
-        Tensor { shape, data: None, name: Some((trace, value)), error: None }
+        Tensor {
+            shape,
+            data: None,
+            name: Some((trace, value)),
+            error: None,
+        }
     }
 
     pub(crate) fn poisoned(error: Error) -> Tensor {
-        Tensor { shape: Shape::scalar(), data: None, name: None, error: Some(Arc::new(error)) }
+        Tensor {
+            shape: Shape::scalar(),
+            data: None,
+            name: None,
+            error: Some(Arc::new(error)),
+        }
     }
 
     pub(crate) fn with_data_of(&self, other: &Tensor) -> Tensor {
-        Tensor { data: other.data.clone(), ..self.clone() }
+        Tensor {
+            data: other.data.clone(),
+            ..self.clone()
+        }
     }
 
     pub(crate) fn data(&self) -> Option<&Arc<[f32]>> {
@@ -117,7 +145,11 @@ impl Tensor {
     pub fn item(&self) -> Result<f32> {
         match self.values()? {
             [x] => Ok(*x),
-            other => Err(Error::Call(format!("a tensor {} has {} elements, not one", self.shape, other.len()))),
+            other => Err(Error::Call(format!(
+                "a tensor {} has {} elements, not one",
+                self.shape,
+                other.len()
+            ))),
         }
     }
 
@@ -221,13 +253,21 @@ impl Tensor {
     /// The sum of all elements.
     #[track_caller]
     pub fn sum_all(&self) -> Tensor {
-        self.reduce(Reduction::Sum, &(0..self.shape.rank()).collect::<Vec<_>>(), Site::caller())
+        self.reduce(
+            Reduction::Sum,
+            &(0..self.shape.rank()).collect::<Vec<_>>(),
+            Site::caller(),
+        )
     }
 
     /// The mean of all elements.
     #[track_caller]
     pub fn mean_all(&self) -> Tensor {
-        self.reduce(Reduction::Mean, &(0..self.shape.rank()).collect::<Vec<_>>(), Site::caller())
+        self.reduce(
+            Reduction::Mean,
+            &(0..self.shape.rank()).collect::<Vec<_>>(),
+            Site::caller(),
+        )
     }
 
     /// The same elements under another shape.
@@ -239,7 +279,13 @@ impl Tensor {
     /// Axis `i` of the result is axis `order[i]` of this tensor.
     #[track_caller]
     pub fn transpose(&self, order: &[usize]) -> Tensor {
-        one(Transpose { order: order.to_vec() }, &[self], Site::caller())
+        one(
+            Transpose {
+                order: order.to_vec(),
+            },
+            &[self],
+            Site::caller(),
+        )
     }
 
     /// Repeated to fill `shape`, axes aligned at the end and extents of 1 stretched.
@@ -266,13 +312,25 @@ impl Tensor {
     #[track_caller]
     pub fn pad(&self, low: &[usize], high: &[usize]) -> Tensor {
         let gap = vec![0; self.shape.rank()];
-        one(Pad { low: low.to_vec(), high: high.to_vec(), gap }, &[self], Site::caller())
+        one(
+            Pad {
+                low: low.to_vec(),
+                high: high.to_vec(),
+                gap,
+            },
+            &[self],
+            Site::caller(),
+        )
     }
 
     /// Tensors one after the other along `axis`.
     #[track_caller]
     pub fn concat(tensors: &[Tensor], axis: usize) -> Tensor {
-        one(Concat { axis }, &tensors.iter().collect::<Vec<_>>(), Site::caller())
+        one(
+            Concat { axis },
+            &tensors.iter().collect::<Vec<_>>(),
+            Site::caller(),
+        )
     }
 
     /// Sub-tensors picked along the first axis.
@@ -290,7 +348,15 @@ impl Tensor {
     /// Random numbers under this key (see [`key`](crate::ops::key)); `salt` tells apart several uses of one key.
     #[track_caller]
     pub fn random(&self, distribution: Distribution, shape: impl Into<Shape>, salt: u32) -> Tensor {
-        one(Random { distribution, shape: shape.into(), salt }, &[self], Site::caller())
+        one(
+            Random {
+                distribution,
+                shape: shape.into(),
+                salt,
+            },
+            &[self],
+            Site::caller(),
+        )
     }
 
     /// A user's own op.
@@ -349,16 +415,36 @@ fn stretch(x: &Tensor, shape: &Shape, site: Site) -> Tensor {
     let lead = to.len().saturating_sub(from.len());
     let fits = from.len() <= to.len() && from.iter().zip(&to[lead..]).all(|(&f, &t)| f == t || f == 1);
     if !fits {
-        return one(Broadcast { axes: (lead..to.len()).collect(), shape: shape.clone() }, &[x], site);
+        return one(
+            Broadcast {
+                axes: (lead..to.len()).collect(),
+                shape: shape.clone(),
+            },
+            &[x],
+            site,
+        );
     }
     let axes: Vec<usize> = (0..from.len()).filter(|&i| from[i] == to[lead + i]).collect();
     let squeezed: Vec<usize> = axes.iter().map(|&i| from[i]).collect();
     let x = match squeezed == from {
         true => x.clone(),
-        false => one(Reshape { shape: squeezed.into() }, &[x], site.clone()),
+        false => one(
+            Reshape {
+                shape: squeezed.into(),
+            },
+            &[x],
+            site.clone(),
+        ),
     };
     let axes = axes.iter().map(|a| a + lead).collect();
-    one(Broadcast { axes, shape: shape.clone() }, &[&x], site)
+    one(
+        Broadcast {
+            axes,
+            shape: shape.clone(),
+        },
+        &[&x],
+        site,
+    )
 }
 
 fn broadcast_pair(x: &Tensor, y: &Tensor, site: &Site) -> (Tensor, Tensor) {
@@ -367,7 +453,13 @@ fn broadcast_pair(x: &Tensor, y: &Tensor, site: &Site) -> (Tensor, Tensor) {
     }
     let (a, b) = (x.shape.dims(), y.shape.dims());
     let rank = a.len().max(b.len());
-    let extent = |dims: &[usize], i: usize| if i + dims.len() < rank { 1 } else { dims[i + dims.len() - rank] };
+    let extent = |dims: &[usize], i: usize| {
+        if i + dims.len() < rank {
+            1
+        } else {
+            dims[i + dims.len() - rank]
+        }
+    };
     let joined: Option<Vec<usize>> = (0..rank)
         .map(|i| match (extent(a, i), extent(b, i)) {
             (p, q) if p == q => Some(p),

@@ -63,7 +63,9 @@ pub fn named(params: &[(Type, &str)], f: impl FnOnce(&[Tensor]) -> Vec<Tensor>) 
     match traced.captures.is_empty() {
         true => Ok(traced.graph),
         false => Err(Error::Trace {
-            problem: "a function traced by itself uses tensors of a surrounding trace; pass them as parameters".into(),
+            problem:
+                "a function traced by itself uses tensors of a surrounding trace; pass them as parameters"
+                    .into(),
             site: Site::default(),
         }),
     }
@@ -71,17 +73,28 @@ pub fn named(params: &[(Type, &str)], f: impl FnOnce(&[Tensor]) -> Vec<Tensor>) 
 
 /// Traces a part of a function: tensors of the surrounding trace that it uses are captured.
 pub(crate) fn closure(params: &[Type], f: impl FnOnce(&[Tensor]) -> Vec<Tensor>) -> Result<Traced> {
-    run(&params.iter().map(|t| (t.clone(), "")).collect::<Vec<_>>(), Style::Names, f)
+    run(
+        &params.iter().map(|t| (t.clone(), "")).collect::<Vec<_>>(),
+        Style::Names,
+        f,
+    )
 }
 
 /// Traces a function whose free tensors, also concrete ones, become captured parameters.
 pub(crate) fn capturing(params: &[Type], f: impl FnOnce(&[Tensor]) -> Vec<Tensor>) -> Result<Traced> {
-    run(&params.iter().map(|t| (t.clone(), "")).collect::<Vec<_>>(), Style::Captures, f)
+    run(
+        &params.iter().map(|t| (t.clone(), "")).collect::<Vec<_>>(),
+        Style::Captures,
+        f,
+    )
 }
 
 /// Runs a function on concrete tensors and records what it did.
 pub(crate) fn recording(args: &[Tensor], f: impl FnOnce(&[Tensor]) -> Vec<Tensor>) -> Result<Traced> {
-    let types: Vec<(Type, &str)> = args.iter().map(|a| (Type::Tensor(a.shape().clone()), "")).collect();
+    let types: Vec<(Type, &str)> = args
+        .iter()
+        .map(|a| (Type::Tensor(a.shape().clone()), ""))
+        .collect();
     run(&types, Style::Record, |params| {
         let with_data: Vec<Tensor> = params.iter().zip(args).map(|(p, a)| p.with_data_of(a)).collect();
         remember(&with_data);
@@ -95,9 +108,21 @@ fn run(params: &[(Type, &str)], style: Style, f: impl FnOnce(&[Tensor]) -> Vec<T
     let mut builder = Builder::new();
     let tensors: Vec<Tensor> = params
         .iter()
-        .map(|(ty, name)| Tensor::named(ty.shape().cloned().unwrap_or_default(), id, builder.param(ty.clone(), name)))
+        .map(|(ty, name)| {
+            Tensor::named(
+                ty.shape().cloned().unwrap_or_default(),
+                id,
+                builder.param(ty.clone(), name),
+            )
+        })
         .collect();
-    let trace = Trace { id, style, builder, captures: vec![], data: vec![] };
+    let trace = Trace {
+        id,
+        style,
+        builder,
+        captures: vec![],
+        data: vec![],
+    };
     TRACES.with_borrow_mut(|traces| traces.push(trace));
     let guard = Guard;
     let outs = f(&tensors);
@@ -105,7 +130,13 @@ fn run(params: &[(Type, &str)], style: Style, f: impl FnOnce(&[Tensor]) -> Vec<T
     let lifted: Result<Vec<Value>> = outs.iter().map(|t| lift(t, level)).collect();
     let trace = TRACES.with_borrow_mut(|traces| {
         let top = traces.last_mut().filter(|t| t.id == id)?;
-        let rest = Trace { id, style, builder: Builder::new(), captures: vec![], data: vec![] };
+        let rest = Trace {
+            id,
+            style,
+            builder: Builder::new(),
+            captures: vec![],
+            data: vec![],
+        };
         Some(std::mem::replace(top, rest))
     });
     drop(guard);
@@ -114,7 +145,11 @@ fn run(params: &[(Type, &str)], style: Style, f: impl FnOnce(&[Tensor]) -> Vec<T
         return Err(error.clone());
     }
     let graph = trace.builder.finish(&lifted?)?;
-    Ok(Traced { graph, captures: trace.captures.into_iter().map(|c| c.0).collect(), data: trace.data })
+    Ok(Traced {
+        graph,
+        captures: trace.captures.into_iter().map(|c| c.0).collect(),
+        data: trace.data,
+    })
 }
 
 /// True inside a trace that has no data to decide conditions with.
@@ -139,28 +174,37 @@ fn lift(tensor: &Tensor, level: usize) -> Result<Value> {
                 return Ok(*value);
             }
             if outer.iter().any(|t| t.id == id) {
-                let value = trace.builder.param(Type::Tensor(tensor.shape().clone()), "capture");
+                let value = trace
+                    .builder
+                    .param(Type::Tensor(tensor.shape().clone()), "capture");
                 trace.captures.push((tensor.clone(), value));
                 return Ok(value);
             }
         }
         let Some(data) = tensor.data() else {
             return Err(Error::Trace {
-                problem: "a tensor was used after the function that traced it had ended; return it instead".into(),
+                problem: "a tensor was used after the function that traced it had ended; return it instead"
+                    .into(),
                 site: Site::default(),
             });
         };
         // A scalar is as good as a literal; anything larger may change between calls of a staged function.
         if trace.style == Style::Captures && tensor.shape().rank() > 0 {
-            let same = |c: &Tensor| c.data().is_some_and(|d| Arc::ptr_eq(d, data)) && c.shape() == tensor.shape();
+            let same =
+                |c: &Tensor| c.data().is_some_and(|d| Arc::ptr_eq(d, data)) && c.shape() == tensor.shape();
             if let Some((_, value)) = trace.captures.iter().find(|(c, _)| same(c)) {
                 return Ok(*value);
             }
-            let value = trace.builder.param(Type::Tensor(tensor.shape().clone()), "capture");
+            let value = trace
+                .builder
+                .param(Type::Tensor(tensor.shape().clone()), "capture");
             trace.captures.push((tensor.clone(), value));
             return Ok(value);
         }
-        let literal = Const { shape: tensor.shape().clone(), data: data.clone() };
+        let literal = Const {
+            shape: tensor.shape().clone(),
+            data: data.clone(),
+        };
         let value = trace.builder.one(literal, &[]);
         if trace.style == Style::Record {
             trace.data.push((value, data.clone()));
@@ -187,6 +231,8 @@ pub(crate) fn emit(op: Op, args: &[&Tensor], site: Site) -> Vec<Tensor> {
     if level == 0 {
         return eager::apply(&op, args, &site).unwrap_or_else(failed);
     }
+    // Literals among the arguments belong to the same line.
+    TRACES.with_borrow_mut(|traces| traces[level - 1].builder.at(&site));
     let lifted: Result<Vec<Value>> = args.iter().map(|a| lift(a, level - 1)).collect();
     let lifted = match lifted {
         Ok(lifted) => lifted,
@@ -195,7 +241,6 @@ pub(crate) fn emit(op: Op, args: &[&Tensor], site: Site) -> Vec<Tensor> {
     };
     let (outs, id, style) = TRACES.with_borrow_mut(|traces| {
         let top = &mut traces[level - 1];
-        top.builder.at(&site);
         let ok = top.builder.error().is_none();
         let values = top.builder.apply(op.clone(), &lifted);
         let shaped: Vec<_> = values.iter().map(|&v| (top.builder.shape(v), v)).collect();
@@ -209,11 +254,18 @@ pub(crate) fn emit(op: Op, args: &[&Tensor], site: Site) -> Vec<Tensor> {
         Ok(outs) => outs,
         Err(error) => return failed(error),
     };
-    let mut tensors: Vec<Tensor> = outs.into_iter().map(|(shape, v)| Tensor::named(shape, id, v)).collect();
+    let mut tensors: Vec<Tensor> = outs
+        .into_iter()
+        .map(|(shape, v)| Tensor::named(shape, id, v))
+        .collect();
     if style == Style::Record && args.iter().all(|a| a.data().is_some()) {
         match eager::apply(&op, args, &site) {
             Ok(values) => {
-                tensors = tensors.iter().zip(&values).map(|(t, v)| t.with_data_of(v)).collect();
+                tensors = tensors
+                    .iter()
+                    .zip(&values)
+                    .map(|(t, v)| t.with_data_of(v))
+                    .collect();
                 remember(&tensors);
             }
             Err(error) => return failed(error),
@@ -224,7 +276,10 @@ pub(crate) fn emit(op: Op, args: &[&Tensor], site: Site) -> Vec<Tensor> {
 
 /// Records a mistake in the innermost trace and gives the tensor that carries it on.
 pub(crate) fn mistake(problem: impl Into<String>, site: Site) -> Error {
-    let error = Error::Trace { problem: problem.into(), site };
+    let error = Error::Trace {
+        problem: problem.into(),
+        site,
+    };
     TRACES.with_borrow_mut(|traces| {
         if let Some(top) = traces.last_mut() {
             top.builder.fail(error.clone());
@@ -240,7 +295,10 @@ pub(crate) fn inline(graph: &Graph, args: &[Tensor]) -> Result<Vec<Tensor>> {
     let (tensors, style) = TRACES.with_borrow_mut(|traces| {
         let top = &mut traces[level - 1];
         let outs = top.builder.inline(graph, &lifted);
-        let tensors: Vec<Tensor> = outs.iter().map(|&v| Tensor::named(top.builder.shape(v), top.id, v)).collect();
+        let tensors: Vec<Tensor> = outs
+            .iter()
+            .map(|&v| Tensor::named(top.builder.shape(v), top.id, v))
+            .collect();
         match top.builder.error() {
             Some(error) => Err(error.clone()),
             None => Ok((tensors, top.style)),
@@ -250,7 +308,9 @@ pub(crate) fn inline(graph: &Graph, args: &[Tensor]) -> Result<Vec<Tensor>> {
     match data {
         Some(data) if style == Style::Record => {
             let results = cpu::run_once(graph, &data)?;
-            let with_data = |(t, data): (&Tensor, Vec<f32>)| t.with_data_of(&Tensor::concrete(t.shape().clone(), data.into()));
+            let with_data = |(t, data): (&Tensor, Vec<f32>)| {
+                t.with_data_of(&Tensor::concrete(t.shape().clone(), data.into()))
+            };
             let tensors: Vec<Tensor> = tensors.iter().zip(results).map(with_data).collect();
             remember(&tensors);
             Ok(tensors)

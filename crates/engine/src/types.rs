@@ -153,7 +153,10 @@ impl fmt::Display for Type {
 }
 
 /// Writes items separated by commas.
-pub(crate) fn list<T: fmt::Display>(f: &mut fmt::Formatter<'_>, items: impl Iterator<Item = T>) -> fmt::Result {
+pub(crate) fn list<T: fmt::Display>(
+    f: &mut fmt::Formatter<'_>,
+    items: impl Iterator<Item = T>,
+) -> fmt::Result {
     for (i, item) in items.enumerate() {
         write!(f, "{}{item}", if i == 0 { "" } else { ", " })?;
     }

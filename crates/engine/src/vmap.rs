@@ -8,7 +8,10 @@ use crate::types::Type;
 /// `n`, the others are shared. Every output gets the axis.
 pub fn vmap(graph: &Graph, over: &[bool], n: usize) -> Result<Graph> {
     if over.len() != graph.params().len() {
-        return Err(transform("vmap", format!("{} marks for {} parameters", over.len(), graph.params().len())));
+        return Err(transform(
+            "vmap",
+            format!("{} marks for {} parameters", over.len(), graph.params().len()),
+        ));
     }
     batch_graph(graph, over, n)
 }
@@ -19,7 +22,12 @@ pub(crate) fn batch_graph(graph: &Graph, over: &[bool], n: usize) -> Result<Grap
     for (i, ty) in graph.param_types().into_iter().enumerate() {
         let ty = match (ty, over[i]) {
             (Type::Tensor(shape), true) => Type::Tensor(shape.batched(n)),
-            (Type::Stack(_), true) => return Err(transform("vmap", "a loop's tape cannot be batched; vmap before grad")),
+            (Type::Stack(_), true) => {
+                return Err(transform(
+                    "vmap",
+                    "a loop's tape cannot be batched; vmap before grad",
+                ));
+            }
             (ty, false) => ty,
         };
         args.push(b.param(ty, graph.param_name(i)));
@@ -48,7 +56,11 @@ pub(crate) fn inline_batched(
         let any = flags.contains(&true);
         b.at(&node.site);
         let outs = match any {
-            true => node.op.primitive().batch(b, &args, &flags, n).map_err(|e| format!("{}: {e}", node.site))?,
+            true => node
+                .op
+                .primitive()
+                .batch(b, &args, &flags, n)
+                .map_err(|e| format!("{}: {e}", node.site))?,
             false => b.apply(node.op.clone(), &args),
         };
         for (o, v) in node.outs.iter().zip(outs) {

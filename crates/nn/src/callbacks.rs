@@ -69,8 +69,15 @@ impl Progress {
     pub fn new() -> Progress {
         let bar = ProgressBar::new(1);
         let style = ProgressStyle::with_template("{msg:32} [{bar:32}] {pos}/{len} {elapsed}");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
-        Progress { bar, message: String::from("epoch 1") }
+        bar.set_style(
+            style
+                .unwrap_or_else(|_| ProgressStyle::default_bar())
+                .progress_chars("=> "),
+        );
+        Progress {
+            bar,
+            message: String::from("epoch 1"),
+        }
     }
 }
 
@@ -114,7 +121,12 @@ pub struct EarlyStopping {
 impl EarlyStopping {
     /// Waits for `patience` epochs.
     pub fn new(patience: usize) -> EarlyStopping {
-        EarlyStopping { patience, margin: 0.0, best: f32::INFINITY, waited: 0 }
+        EarlyStopping {
+            patience,
+            margin: 0.0,
+            best: f32::INFINITY,
+            waited: 0,
+        }
     }
 }
 
@@ -125,7 +137,11 @@ impl Callback for EarlyStopping {
         } else {
             self.waited += 1;
         }
-        Ok(if self.waited >= self.patience { Flow::Stop } else { Flow::Continue })
+        Ok(if self.waited >= self.patience {
+            Flow::Stop
+        } else {
+            Flow::Continue
+        })
     }
 }
 
@@ -140,17 +156,28 @@ pub struct Checkpoint {
 impl Checkpoint {
     /// After every epoch.
     pub fn new(path: impl AsRef<Path>) -> Checkpoint {
-        Checkpoint { path: path.as_ref().into(), every: 1, only_best: false, best: f32::INFINITY }
+        Checkpoint {
+            path: path.as_ref().into(),
+            every: 1,
+            only_best: false,
+            best: f32::INFINITY,
+        }
     }
 
     /// After every `epochs` epochs, and the last.
     pub fn every(self, epochs: usize) -> Checkpoint {
-        Checkpoint { every: epochs.max(1), ..self }
+        Checkpoint {
+            every: epochs.max(1),
+            ..self
+        }
     }
 
     /// Only when the judged loss is the best so far.
     pub fn only_best(self) -> Checkpoint {
-        Checkpoint { only_best: true, ..self }
+        Checkpoint {
+            only_best: true,
+            ..self
+        }
     }
 }
 
@@ -177,7 +204,10 @@ impl EventLog {
     pub fn append(path: impl AsRef<Path>) -> Result<EventLog> {
         let path: PathBuf = path.as_ref().into();
         let open = File::options().create(true).append(true).open(&path);
-        let file = open.map_err(|e| Error::File { path: path.clone(), problem: format!("cannot be opened: {e}") })?;
+        let file = open.map_err(|e| Error::File {
+            path: path.clone(),
+            problem: format!("cannot be opened: {e}"),
+        })?;
         Ok(EventLog { path, file })
     }
 }
@@ -195,7 +225,10 @@ impl Callback for EventLog {
             "seconds": report.seconds,
         });
         let write = writeln!(self.file, "{line}");
-        write.map_err(|e| Error::File { path: self.path.clone(), problem: format!("cannot be written: {e}") })?;
+        write.map_err(|e| Error::File {
+            path: self.path.clone(),
+            problem: format!("cannot be written: {e}"),
+        })?;
         Ok(Flow::Continue)
     }
 }

@@ -13,12 +13,20 @@ pub struct Data<'a> {
 impl<'a> Data<'a> {
     /// Inputs that are their own targets, as for an autoencoder.
     pub fn itself(inputs: &'a [f32], width: usize) -> Data<'a> {
-        Data { inputs, width, targets: None }
+        Data {
+            inputs,
+            width,
+            targets: None,
+        }
     }
 
     /// Inputs of `width` and targets of `target_width` numbers a row.
     pub fn new(inputs: &'a [f32], width: usize, targets: &'a [f32], target_width: usize) -> Data<'a> {
-        Data { inputs, width, targets: Some((targets, target_width)) }
+        Data {
+            inputs,
+            width,
+            targets: Some((targets, target_width)),
+        }
     }
 
     /// The number of whole rows.
@@ -46,25 +54,33 @@ impl<'a> Data<'a> {
 
     pub(crate) fn check(&self, width: usize, target_width: usize) -> Result<()> {
         if self.width != width {
-            return Err(Error::Data(format!("rows have {} numbers, the model takes {width}", self.width)));
+            return Err(Error::Data(format!(
+                "rows have {} numbers, the model takes {width}",
+                self.width
+            )));
         }
         if self.inputs.is_empty() {
             return Err(Error::Data("there are no rows".into()));
         }
         if !self.inputs.len().is_multiple_of(self.width.max(1)) {
             let n = self.inputs.len();
-            return Err(Error::Data(format!("{n} numbers are not whole rows of {}", self.width)));
+            return Err(Error::Data(format!(
+                "{n} numbers are not whole rows of {}",
+                self.width
+            )));
         }
         match self.targets {
-            None if target_width != width => {
-                Err(Error::Data(format!("inputs of {width} numbers cannot be targets of {target_width}")))
-            }
-            Some((_, w)) if w != target_width => {
-                Err(Error::Data(format!("targets have {w} numbers a row, the loss takes {target_width}")))
-            }
-            Some((t, w)) if t.len() != self.rows() * w => {
-                Err(Error::Data(format!("{} rows of inputs, but {} numbers of targets", self.rows(), t.len())))
-            }
+            None if target_width != width => Err(Error::Data(format!(
+                "inputs of {width} numbers cannot be targets of {target_width}"
+            ))),
+            Some((_, w)) if w != target_width => Err(Error::Data(format!(
+                "targets have {w} numbers a row, the loss takes {target_width}"
+            ))),
+            Some((t, w)) if t.len() != self.rows() * w => Err(Error::Data(format!(
+                "{} rows of inputs, but {} numbers of targets",
+                self.rows(),
+                t.len()
+            ))),
             _ => Ok(()),
         }
     }

@@ -35,7 +35,16 @@ pub struct Fit<'a> {
 impl Fit<'_> {
     /// Ten shuffled epochs of batches of 32.
     pub fn new(loss: Loss, optimizer: Optimizer) -> Self {
-        Fit { loss, optimizer, epochs: 10, batch: 32, seed: 0, shuffle: true, validation: None, resume: false }
+        Fit {
+            loss,
+            optimizer,
+            epochs: 10,
+            batch: 32,
+            seed: 0,
+            shuffle: true,
+            validation: None,
+            resume: false,
+        }
     }
 }
 
@@ -59,7 +68,12 @@ pub struct History {
 
 impl Model {
     /// Fits the parameters to data. On an error the model keeps the parameters of the last good epoch.
-    pub fn fit(&mut self, data: &Data<'_>, fit: &Fit<'_>, callbacks: &mut [&mut dyn Callback]) -> Result<History> {
+    pub fn fit(
+        &mut self,
+        data: &Data<'_>,
+        fit: &Fit<'_>,
+        callbacks: &mut [&mut dyn Callback],
+    ) -> Result<History> {
         let (width, out) = (self.input_shape().elements(), self.output_shape().elements());
         data.check(width, fit.loss.target_width(out))?;
         if fit.batch == 0 {
@@ -74,9 +88,17 @@ impl Model {
         let mut history = History::default();
         for epoch in first..fit.epochs {
             let started = Instant::now();
-            let order = if fit.shuffle { shuffle.epoch(epoch) } else { &unshuffled };
+            let order = if fit.shuffle {
+                shuffle.epoch(epoch)
+            } else {
+                &unshuffled
+            };
             let rate = |i: usize| {
-                fit.optimizer.rate * fit.optimizer.schedule.factor(epoch as f64 + i as f64 / steps as f64)
+                fit.optimizer.rate
+                    * fit
+                        .optimizer
+                        .schedule
+                        .factor(epoch as f64 + i as f64 / steps as f64)
             };
             let mut total = 0.0;
             for (i, rows) in order.chunks(batch).enumerate() {
@@ -88,7 +110,12 @@ impl Model {
                 callbacks.iter_mut().for_each(|c| c.on_step(i + 1, steps));
             }
             if let Some(entry) = not_finite(self, trainer.parameters()) {
-                return Err(runaway(fit, trainer.steps(), epoch, format!("parameter `{entry}`")));
+                return Err(runaway(
+                    fit,
+                    trainer.steps(),
+                    epoch,
+                    format!("parameter `{entry}`"),
+                ));
             }
             self.parameters_mut().copy_from_slice(trainer.parameters());
             let states = trainer.states().to_vec();
@@ -102,7 +129,10 @@ impl Model {
                 states,
             });
             let validation = fit.validation.map(|v| self.evaluate(&v, fit.loss)).transpose()?;
-            let done = Epoch { loss: (total / data.rows() as f64) as f32, validation };
+            let done = Epoch {
+                loss: (total / data.rows() as f64) as f32,
+                validation,
+            };
             history.epochs.push(done);
             let report = Report {
                 epoch: epoch + 1,
@@ -187,7 +217,12 @@ impl Model {
             }
         }
         let largest = largest(self, trainer.parameters());
-        runaway(fit, step, epoch, format!("the loss (largest parameter: `{largest}`)"))
+        runaway(
+            fit,
+            step,
+            epoch,
+            format!("the loss (largest parameter: `{largest}`)"),
+        )
     }
 }
 
@@ -198,7 +233,8 @@ fn not_finite<'a>(model: &'a Model, values: &[f32]) -> Option<&'a str> {
 
 fn largest<'a>(model: &'a Model, values: &[f32]) -> &'a str {
     let at = (0..values.len()).max_by(|&a, &b| values[a].abs().total_cmp(&values[b].abs()));
-    at.and_then(|at| model.layout().entry_at(at)).map_or("none", |e| e.name.as_str())
+    at.and_then(|at| model.layout().entry_at(at))
+        .map_or("none", |e| e.name.as_str())
 }
 
 fn runaway(fit: &Fit<'_>, step: u64, epoch: usize, what: String) -> Error {
@@ -209,5 +245,10 @@ fn runaway(fit: &Fit<'_>, step: u64, epoch: usize, what: String) -> Error {
             fit.optimizer.rate
         ),
     };
-    Error::NotFinite { step, epoch: epoch + 1, what, advice }
+    Error::NotFinite {
+        step,
+        epoch: epoch + 1,
+        what,
+        advice,
+    }
 }

@@ -33,7 +33,11 @@ impl Initializer {
             }
         };
         let (fan_in, fan_out) = (fan_in.max(1) as f32, fan_out.max(1) as f32);
-        let within = |bound: f32| (0..n).map(|i| (2.0 * uniform(seed, stream, i) - 1.0) * bound).collect();
+        let within = |bound: f32| {
+            (0..n)
+                .map(|i| (2.0 * uniform(seed, stream, i) - 1.0) * bound)
+                .collect()
+        };
         let around = |deviation: f32| (0..n).map(|i| normal(seed, stream, i) * deviation).collect();
         match self {
             Initializer::Constant(value) => vec![value; n],

@@ -50,7 +50,10 @@ impl Loss {
                 let classes = output.shape().dims().last().copied().unwrap_or(0);
                 let rows = output.shape().dims().first().copied().unwrap_or(0);
                 let numbers = Tensor::new((0..classes).map(|c| c as f32).collect::<Vec<_>>(), [1, classes]);
-                let hot = target.reshape([rows, 1]).broadcast_to([rows, classes]).equals(numbers);
+                let hot = target
+                    .reshape([rows, 1])
+                    .broadcast_to([rows, classes])
+                    .equals(numbers);
                 let picked = hot.select(log_softmax(output), 0.0);
                 -picked.sum(&[1]).mean_all()
             }

@@ -66,8 +66,11 @@ impl Model {
         let layer = make(&mut setup);
         let layout = setup.layout;
         let traced = |batch: usize, training: bool| -> synod_engine::Result<Graph> {
-            let mut params: Vec<(Type, &str)> =
-                layout.entries().iter().map(|e| (Type::tensor(&e.shape), e.name.as_str())).collect();
+            let mut params: Vec<(Type, &str)> = layout
+                .entries()
+                .iter()
+                .map(|e| (Type::tensor(&e.shape), e.name.as_str()))
+                .collect();
             let count = params.len();
             if training {
                 params.push((Type::tensor([KEY]), "key"));
@@ -75,14 +78,26 @@ impl Model {
             params.push((Type::tensor(input.batched(batch)), "input"));
             trace_named(&params, |given| {
                 let key = training.then(|| given[count].clone());
-                let scope = Scope { tensors: given[..count].to_vec(), key, salt: 0.into() };
+                let scope = Scope {
+                    tensors: given[..count].to_vec(),
+                    key,
+                    salt: 0.into(),
+                };
                 vec![layer.forward(&scope, &given[given.len() - 1])]
             })
         };
         let predict = Template::new(|batch| traced(batch, false))?;
         let train = Template::new(|batch| traced(batch, true))?;
         let output = output_shape(&predict)?;
-        Ok(Model { layout, parameters: setup.values, input, output, predict, train, progress: None })
+        Ok(Model {
+            layout,
+            parameters: setup.values,
+            input,
+            output,
+            predict,
+            train,
+            progress: None,
+        })
     }
 
     /// Names, shapes and places of the parameters.
@@ -139,9 +154,18 @@ impl Model {
     fn session_of(&self, graph: &Graph, threads: usize) -> Result<Session> {
         let count = self.layout.entries().len();
         let contiguous = std::iter::once(0..count).collect();
-        let program = compile(graph, &Options { contiguous, threads, ..Options::default() })?;
+        let program = compile(
+            graph,
+            &Options {
+                contiguous,
+                threads,
+                ..Options::default()
+            },
+        )?;
         let mut session = Session::new(Arc::new(program));
-        session.params_between_mut(0..count).copy_from_slice(&self.parameters);
+        session
+            .params_between_mut(0..count)
+            .copy_from_slice(&self.parameters);
         Ok(session)
     }
 
@@ -149,15 +173,24 @@ impl Model {
     pub fn predict(&self, inputs: &[f32]) -> Result<Vec<f32>> {
         let (width, out) = (self.input.elements(), self.output.elements());
         if !inputs.len().is_multiple_of(width.max(1)) {
-            return Err(Error::Data(format!("{} numbers are not whole rows of {width}", inputs.len())));
+            return Err(Error::Data(format!(
+                "{} numbers are not whole rows of {width}",
+                inputs.len()
+            )));
         }
         let mut outputs = Vec::with_capacity(inputs.len() / width.max(1) * out);
         let count = self.layout.entries().len();
-        self.chunks(inputs.len() / width.max(1), |m, n| m.session(n, 1), |session, rows| {
-            session.param_mut(count).copy_from_slice(&inputs[rows.start * width..rows.end * width]);
-            session.run();
-            outputs.extend_from_slice(session.output(0));
-        })?;
+        self.chunks(
+            inputs.len() / width.max(1),
+            |m, n| m.session(n, 1),
+            |session, rows| {
+                session
+                    .param_mut(count)
+                    .copy_from_slice(&inputs[rows.start * width..rows.end * width]);
+                session.run();
+                outputs.extend_from_slice(session.output(0));
+            },
+        )?;
         Ok(outputs)
     }
 
@@ -168,13 +201,19 @@ impl Model {
         // A root of means is not a mean of roots.
         let summed = if loss == Loss::Rmse { Loss::Mse } else { loss };
         let count = self.layout.entries().len();
-        let make = |m: &Model, n: usize| m.session_of(&loss_graph(&m.graph(n)?, summed, data.is_itself(), target)?, 1);
+        let make = |m: &Model, n: usize| {
+            m.session_of(&loss_graph(&m.graph(n)?, summed, data.is_itself(), target)?, 1)
+        };
         let mut total = 0.0;
         self.chunks(data.rows(), make, |session, rows| {
             let n = rows.len();
-            session.param_mut(count).copy_from_slice(&data.inputs()[rows.start * width..rows.end * width]);
+            session
+                .param_mut(count)
+                .copy_from_slice(&data.inputs()[rows.start * width..rows.end * width]);
             if let Some((targets, w)) = data.targets() {
-                session.param_mut(count + 1).copy_from_slice(&targets[rows.start * w..rows.end * w]);
+                session
+                    .param_mut(count + 1)
+                    .copy_from_slice(&targets[rows.start * w..rows.end * w]);
             }
             session.run();
             total += f64::from(session.output(0)[0]) * n as f64;
@@ -221,26 +260,47 @@ impl Model {
             notes.insert("training".to_owned(), text);
         }
         let graphs = [("predict", &self.predict), ("train", &self.train)];
-        let graphs = graphs.into_iter().map(|(k, t)| (k.to_owned(), t.clone())).collect();
-        Ok(ModelFile { tensors, graphs, notes }.save(path)?)
+        let graphs = graphs
+            .into_iter()
+            .map(|(k, t)| (k.to_owned(), t.clone()))
+            .collect();
+        Ok(ModelFile {
+            tensors,
+            graphs,
+            notes,
+        }
+        .save(path)?)
     }
 
     /// Loads a stored model. A damaged or foreign file is an error that says what is wrong.
     pub fn load(path: &Path) -> Result<Model> {
         let file = ModelFile::load(path)?;
-        Model::from_file(file).map_err(|problem| Error::File { path: path.to_owned(), problem })
+        Model::from_file(file).map_err(|problem| Error::File {
+            path: path.to_owned(),
+            problem,
+        })
     }
 
     pub(crate) fn from_file(file: ModelFile) -> Result<Model, String> {
-        let graph = |name: &str| file.graphs.get(name).cloned().ok_or(format!("the graph `{name}` is missing"));
+        let graph = |name: &str| {
+            file.graphs
+                .get(name)
+                .cloned()
+                .ok_or(format!("the graph `{name}` is missing"))
+        };
         let (predict, train) = (graph("predict")?, graph("train")?);
         let mut progress: Option<Progress> = match file.notes.get("training") {
-            Some(text) => Some(serde_json::from_str(text).map_err(|e| format!("the training note is damaged: {e}"))?),
+            Some(text) => {
+                Some(serde_json::from_str(text).map_err(|e| format!("the training note is damaged: {e}"))?)
+            }
             None => None,
         };
         let states = progress.as_ref().map_or(0, |p| p.optimizer.rule.states());
         if file.tensors.is_empty() || !file.tensors.len().is_multiple_of(1 + states) {
-            return Err(format!("{} tensors are not parameters and {states} states of each", file.tensors.len()));
+            return Err(format!(
+                "{} tensors are not parameters and {states} states of each",
+                file.tensors.len()
+            ));
         }
         let count = file.tensors.len() / (1 + states);
         let (mut layout, mut parameters) = (Layout::default(), vec![]);
@@ -251,7 +311,10 @@ impl Model {
         for (i, t) in file.tensors[count..].iter().enumerate() {
             let of = &file.tensors[i % count];
             if t.name != format!("{}{}", state_prefix(i / count), of.name) || t.shape != of.shape {
-                return Err(format!("`{}` is not the optimiser's state of `{}`", t.name, of.name));
+                return Err(format!(
+                    "`{}` is not the optimiser's state of `{}`",
+                    t.name, of.name
+                ));
             }
             if let Some(p) = &mut progress {
                 p.states.extend_from_slice(&t.data);
@@ -261,7 +324,15 @@ impl Model {
         if signature(&train, &layout, true)? != (input.clone(), output.clone()) {
             return Err("the graphs of training and inference differ in input or output".into());
         }
-        Ok(Model { layout, parameters, input, output, predict, train, progress })
+        Ok(Model {
+            layout,
+            parameters,
+            input,
+            output,
+            predict,
+            train,
+            progress,
+        })
     }
 }
 
@@ -271,10 +342,16 @@ fn state_prefix(k: usize) -> String {
 
 fn output_shape(predict: &Template) -> Result<Shape> {
     let graph = predict.at(1)?;
-    let shape = graph.outputs().first().map(|&o| graph.shape(o).clone()).unwrap_or_default();
+    let shape = graph
+        .outputs()
+        .first()
+        .map(|&o| graph.shape(o).clone())
+        .unwrap_or_default();
     match shape.dims() {
         [1, rest @ ..] => Ok(rest.into()),
-        _ => Err(Error::Setting(format!("a model must give one result per example, not {shape} for one example"))),
+        _ => Err(Error::Setting(format!(
+            "a model must give one result per example, not {shape} for one example"
+        ))),
     }
 }
 
@@ -284,7 +361,10 @@ fn signature(template: &Template, layout: &Layout, training: bool) -> Result<(Sh
     let mut types = graph.param_types().into_iter();
     for e in layout.entries() {
         if types.next() != Some(Type::tensor(&e.shape)) {
-            return Err(format!("the graph does not take the parameter `{}` {}", e.name, e.shape));
+            return Err(format!(
+                "the graph does not take the parameter `{}` {}",
+                e.name, e.shape
+            ));
         }
     }
     if training && types.next() != Some(Type::tensor([KEY])) {
@@ -304,12 +384,24 @@ fn signature(template: &Template, layout: &Layout, training: bool) -> Result<(Sh
 
 /// `(what the graph takes..., [target]) -> loss`
 pub(crate) fn loss_graph(graph: &Graph, loss: Loss, itself: bool, target: usize) -> Result<Graph> {
-    let mut params: Vec<(Type, &str)> =
-        graph.param_types().into_iter().enumerate().map(|(i, t)| (t, graph.param_name(i))).collect();
+    let mut params: Vec<(Type, &str)> = graph
+        .param_types()
+        .into_iter()
+        .enumerate()
+        .map(|(i, t)| (t, graph.param_name(i)))
+        .collect();
     let count = params.len();
-    let output = graph.outputs().first().map(|&o| graph.shape(o).clone()).unwrap_or_default();
+    let output = graph
+        .outputs()
+        .first()
+        .map(|&o| graph.shape(o).clone())
+        .unwrap_or_default();
     let batch = output.dims().first().copied().unwrap_or(0);
-    let shape: Shape = if loss == Loss::CrossEntropy { [batch, target].into() } else { output };
+    let shape: Shape = if loss == Loss::CrossEntropy {
+        [batch, target].into()
+    } else {
+        output
+    };
     if !itself {
         params.push((Type::Tensor(shape), "target"));
     }

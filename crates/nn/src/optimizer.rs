@@ -67,7 +67,11 @@ pub struct Optimizer {
 
 impl Optimizer {
     fn new(rule: Rule, rate: f32) -> Optimizer {
-        Optimizer { rule, rate, schedule: Schedule::Constant }
+        Optimizer {
+            rule,
+            rate,
+            schedule: Schedule::Constant,
+        }
     }
 
     /// Plain gradient descent.
@@ -77,23 +81,48 @@ impl Optimizer {
 
     /// Gradient descent with momentum.
     pub fn momentum(rate: f32, momentum: f32) -> Optimizer {
-        Optimizer::new(Rule::Momentum { momentum, nesterov: false, weight_decay: 0.0 }, rate)
+        Optimizer::new(
+            Rule::Momentum {
+                momentum,
+                nesterov: false,
+                weight_decay: 0.0,
+            },
+            rate,
+        )
     }
 
     /// RMSprop.
     pub fn rmsprop(rate: f32) -> Optimizer {
-        Optimizer::new(Rule::RmsProp { alpha: 0.99, eps: 1e-8 }, rate)
+        Optimizer::new(
+            Rule::RmsProp {
+                alpha: 0.99,
+                eps: 1e-8,
+            },
+            rate,
+        )
     }
 
     /// Adam.
     pub fn adam(rate: f32) -> Optimizer {
-        let rule = Rule::Adam { beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.0, decoupled: false };
+        let rule = Rule::Adam {
+            beta1: 0.9,
+            beta2: 0.999,
+            eps: 1e-8,
+            weight_decay: 0.0,
+            decoupled: false,
+        };
         Optimizer::new(rule, rate)
     }
 
     /// AdamW.
     pub fn adamw(rate: f32, weight_decay: f32) -> Optimizer {
-        let rule = Rule::Adam { beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay, decoupled: true };
+        let rule = Rule::Adam {
+            beta1: 0.9,
+            beta2: 0.999,
+            eps: 1e-8,
+            weight_decay,
+            decoupled: true,
+        };
         Optimizer::new(rule, rate)
     }
 

@@ -68,7 +68,12 @@ pub struct Setup {
 
 impl Setup {
     pub(crate) fn new(seed: u64) -> Setup {
-        Setup { seed, prefix: vec![], layout: Layout::default(), values: vec![] }
+        Setup {
+            seed,
+            prefix: vec![],
+            layout: Layout::default(),
+            values: vec![],
+        }
     }
 
     /// A new parameter with its initial values.
@@ -76,8 +81,16 @@ impl Setup {
         let shape = shape.into();
         let stream = self.layout.entries.len() as u32;
         self.values.extend(init.values(shape.dims(), self.seed, stream));
-        let name = self.prefix.iter().map(String::as_str).chain([name]).collect::<Vec<_>>().join(".");
-        Param { index: self.layout.push(name, shape) }
+        let name = self
+            .prefix
+            .iter()
+            .map(String::as_str)
+            .chain([name])
+            .collect::<Vec<_>>()
+            .join(".");
+        Param {
+            index: self.layout.push(name, shape),
+        }
     }
 
     /// Makes a part of the model whose parameters' names begin with `name`.

@@ -5,12 +5,22 @@ use synod_engine::random;
 
 /// Number `index` of stream `stream` under `seed`, uniform in `[0, 1)`.
 pub(crate) fn uniform(seed: u64, stream: u32, index: usize) -> f32 {
-    random(Distribution::Uniform, bits(seed, stream), (seed >> 32) as u32, index)
+    random(
+        Distribution::Uniform,
+        bits(seed, stream),
+        (seed >> 32) as u32,
+        index,
+    )
 }
 
 /// Number `index` of stream `stream` under `seed`, standard normal.
 pub(crate) fn normal(seed: u64, stream: u32, index: usize) -> f32 {
-    random(Distribution::Normal, bits(seed, stream), (seed >> 32) as u32, index)
+    random(
+        Distribution::Normal,
+        bits(seed, stream),
+        (seed >> 32) as u32,
+        index,
+    )
 }
 
 fn bits(seed: u64, stream: u32) -> [u32; 4] {
@@ -26,12 +36,18 @@ pub struct Shuffle {
 impl Shuffle {
     /// For `rows` rows.
     pub fn new(rows: usize, seed: u64) -> Shuffle {
-        Shuffle { seed, order: (0..rows as u32).collect() }
+        Shuffle {
+            seed,
+            order: (0..rows as u32).collect(),
+        }
     }
 
     /// The permutation of epoch `epoch`, by Fisher and Yates. Allocates nothing.
     pub fn epoch(&mut self, epoch: usize) -> &[u32] {
-        self.order.iter_mut().enumerate().for_each(|(i, row)| *row = i as u32);
+        self.order
+            .iter_mut()
+            .enumerate()
+            .for_each(|(i, row)| *row = i as u32);
         // A small generator of 64 bits is seeded from the pure one, because it is drawn from once per row.
         let seed = self.seed ^ (epoch as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut state = seed;
@@ -70,6 +86,9 @@ mod tests {
         let xs: Vec<f64> = (0..n).map(|i| f64::from(normal(3, 1, i))).collect();
         let mean = xs.iter().sum::<f64>() / n as f64;
         let variance = xs.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n as f64;
-        assert!(mean.abs() < 0.03 && (variance - 1.0).abs() < 0.04, "{mean} {variance}");
+        assert!(
+            mean.abs() < 0.03 && (variance - 1.0).abs() < 0.04,
+            "{mean} {variance}"
+        );
     }
 }

@@ -43,9 +43,22 @@ impl Trainer {
         itself: bool,
         seed: u64,
     ) -> Result<Trainer> {
-        let spec = Spec { loss, optimizer, batch, seed, itself, threads: 1 };
+        let spec = Spec {
+            loss,
+            optimizer,
+            batch,
+            seed,
+            itself,
+            threads: 1,
+        };
         let session = make_session(model, &spec, batch)?;
-        let mut trainer = Trainer { session, rest: None, model: model.clone(), spec, step: 0 };
+        let mut trainer = Trainer {
+            session,
+            rest: None,
+            model: model.clone(),
+            spec,
+            step: 0,
+        };
         trainer.set_parameters(model.parameters());
         Ok(trainer)
     }
@@ -79,7 +92,11 @@ impl Trainer {
     pub fn set_states(&mut self, values: &[f32]) {
         let range = self.state_range();
         let states = self.session.params_between_mut(range);
-        if values.is_empty() { states.fill(0.0) } else { states.copy_from_slice(values) }
+        if values.is_empty() {
+            states.fill(0.0)
+        } else {
+            states.copy_from_slice(values)
+        }
     }
 
     /// Steps done.
@@ -100,14 +117,23 @@ impl Trainer {
     /// One optimiser step on the named rows of the data, at a learning rate; returns the loss before the step.
     pub fn step(&mut self, data: &Data<'_>, rows: &[u32], rate: f32) -> Result<f32> {
         if rows.len() == self.spec.batch {
-            return Ok(run(&mut self.session, &self.spec, data, rows, rate, &mut self.step));
+            return Ok(run(
+                &mut self.session,
+                &self.spec,
+                data,
+                rows,
+                rate,
+                &mut self.step,
+            ));
         }
         // A short batch has a program of its own; parameters and state move over and back.
         let shared = 0..self.state_range().end;
         if self.rest.as_ref().is_none_or(|(n, _)| *n != rows.len()) {
             self.rest = Some((rows.len(), make_session(&self.model, &self.spec, rows.len())?));
         }
-        let Some((_, session)) = &mut self.rest else { return Ok(f32::NAN) };
+        let Some((_, session)) = &mut self.rest else {
+            return Ok(f32::NAN);
+        };
         let split = self.model.layout().entries().len();
         for range in [0..split, split..shared.end] {
             let from = self.session.params_between(range.clone());
@@ -126,8 +152,12 @@ fn run(session: &mut Session, spec: &Spec, data: &Data<'_>, rows: &[u32], rate: 
     *step += 1;
     let last = session.program().param_count() - 1;
     let input = if spec.itself { last } else { last - 1 };
-    session.param_mut(input - 2).copy_from_slice(&spec.optimizer.rule.hyper(rate, *step));
-    session.param_mut(input - 1).copy_from_slice(&key(spec.seed as u32 ^ (spec.seed >> 32) as u32, *step as u32));
+    session
+        .param_mut(input - 2)
+        .copy_from_slice(&spec.optimizer.rule.hyper(rate, *step));
+    session
+        .param_mut(input - 1)
+        .copy_from_slice(&key(spec.seed as u32 ^ (spec.seed >> 32) as u32, *step as u32));
     gather_rows(data.inputs(), data.width(), rows, session.param_mut(input));
     if let (false, Some((targets, width))) = (spec.itself, data.targets()) {
         gather_rows(targets, width, rows, session.param_mut(last));
@@ -137,15 +167,32 @@ fn run(session: &mut Session, spec: &Spec, data: &Data<'_>, rows: &[u32], rate: 
 }
 
 fn make_session(model: &Model, spec: &Spec, batch: usize) -> Result<Session> {
-    let options = Options { threads: spec.threads, ..model.step_options(spec.optimizer) };
-    Ok(Session::new(Arc::new(compile(&step_graph(model, spec, batch)?, &options)?)))
+    let options = Options {
+        threads: spec.threads,
+        ..model.step_options(spec.optimizer)
+    };
+    Ok(Session::new(Arc::new(compile(
+        &step_graph(model, spec, batch)?,
+        &options,
+    )?)))
 }
 
 impl Model {
     /// The graph of one training step: `(parameters..., states..., hyper, key, input, [target]) -> (loss, parameters...,
     /// states...)`.
     pub fn step_graph(&self, loss: Loss, optimizer: Optimizer, batch: usize, itself: bool) -> Result<Graph> {
-        step_graph(self, &Spec { loss, optimizer, batch, seed: 0, itself, threads: 1 }, batch)
+        step_graph(
+            self,
+            &Spec {
+                loss,
+                optimizer,
+                batch,
+                seed: 0,
+                itself,
+                threads: 1,
+            },
+            batch,
+        )
     }
 
     /// How a step graph is compiled: new parameters and states take the place of the old, each kind side by side.
@@ -167,11 +214,15 @@ fn step_graph(model: &Model, spec: &Spec, batch: usize) -> Result<Graph> {
     let rule = spec.optimizer.rule;
     let mut b = Builder::new();
     let like_parameters = |b: &mut Builder, prefix: &str| -> Vec<Value> {
-        entries.iter().map(|e| b.param(Type::tensor(&e.shape), &format!("{prefix}{}", e.name))).collect()
+        entries
+            .iter()
+            .map(|e| b.param(Type::tensor(&e.shape), &format!("{prefix}{}", e.name)))
+            .collect()
     };
     let parameters = like_parameters(&mut b, "");
-    let states: Vec<Vec<Value>> =
-        (0..rule.states()).map(|k| like_parameters(&mut b, &format!("optimizer.{k}/"))).collect();
+    let states: Vec<Vec<Value>> = (0..rule.states())
+        .map(|k| like_parameters(&mut b, &format!("optimizer.{k}/")))
+        .collect();
     let hyper = b.param(Type::tensor([3]), "hyper");
     let types = loss.param_types();
     let mut args = parameters.clone();

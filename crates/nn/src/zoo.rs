@@ -13,13 +13,20 @@ pub fn autoencoder(widths: &[usize], seed: u64) -> Result<Model> {
         return Err(Error::Setting("an autoencoder needs at least two widths".into()));
     };
     if widths.len() < 2 || first != last || widths.contains(&0) {
-        let problem = format!("an autoencoder begins and ends with one width, none of them zero; got {widths:?}");
+        let problem =
+            format!("an autoencoder begins and ends with one width, none of them zero; got {widths:?}");
         return Err(Error::Setting(problem));
     }
     Model::build([first], seed, |setup| {
         let layers = widths.windows(2).enumerate().map(|(i, pair)| {
-            let activation = if i + 2 == widths.len() { Activation::Identity } else { Activation::Relu };
-            let dense = setup.within(&format!("layer{i}"), |s| Dense::new(s, pair[0], pair[1], activation));
+            let activation = if i + 2 == widths.len() {
+                Activation::Identity
+            } else {
+                Activation::Relu
+            };
+            let dense = setup.within(&format!("layer{i}"), |s| {
+                Dense::new(s, pair[0], pair[1], activation)
+            });
             Box::new(dense) as Box<dyn Layer>
         });
         Sequential(layers.collect())
@@ -30,7 +37,9 @@ pub fn autoencoder(widths: &[usize], seed: u64) -> Result<Model> {
 pub fn by_name(name: &str, seed: u64) -> Result<Model> {
     match name {
         "autoencoder" => autoencoder(&PAPER, seed),
-        _ => Err(Error::Setting(format!("no model of the zoo is called `{name}`; there is `autoencoder`"))),
+        _ => Err(Error::Setting(format!(
+            "no model of the zoo is called `{name}`; there is `autoencoder`"
+        ))),
     }
 }
 

@@ -34,7 +34,11 @@ fn steps_of_the_papers_autoencoder_allocate_nothing() -> synod_nn::Result<()> {
     let data = Data::itself(&x, 460);
     let rows: Vec<u32> = (0..60).collect();
     for batch in [10, 30] {
-        for optimizer in [Optimizer::rmsprop(1e-4), Optimizer::adam(1e-4), Optimizer::sgd(1e-2)] {
+        for optimizer in [
+            Optimizer::rmsprop(1e-4),
+            Optimizer::adam(1e-4),
+            Optimizer::sgd(1e-2),
+        ] {
             let model = zoo::autoencoder(&zoo::PAPER, 1)?;
             let mut trainer = Trainer::new(&model, Loss::Rmse, optimizer, batch, true, 0)?;
             trainer.step(&data, &rows[..batch], 1e-4)?;

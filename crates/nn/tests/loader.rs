@@ -10,7 +10,11 @@ fn stored() -> Vec<u8> {
     let path = folder.path().join("m.safetensors");
     let mut model = zoo::autoencoder(&[4, 2, 4], 1).expect("a model");
     let x = [0.5; 40];
-    let fit = Fit { epochs: 1, batch: 5, ..Fit::new(Loss::Rmse, Optimizer::adam(1e-3)) };
+    let fit = Fit {
+        epochs: 1,
+        batch: 5,
+        ..Fit::new(Loss::Rmse, Optimizer::adam(1e-3))
+    };
     model.fit(&Data::itself(&x, 4), &fit, &mut []).expect("a fit");
     model.save(&path).expect("a file");
     std::fs::read(&path).expect("bytes")
@@ -35,21 +39,37 @@ fn a_whole_file_loads_and_every_cut_one_says_that_it_is_damaged() {
     assert_eq!(try_bytes(&bytes), Ok(()));
     for cut in (0..bytes.len()).step_by(7) {
         let error = try_bytes(&bytes[..cut]).expect_err("a cut file");
-        assert!(error.contains("m.safetensors") && error.contains("damaged"), "{error}");
+        assert!(
+            error.contains("m.safetensors") && error.contains("damaged"),
+            "{error}"
+        );
     }
 }
 
 #[test]
 fn foreign_files_say_what_they_are_not() {
-    assert!(try_bytes(b"hello").expect_err("not a model").contains("not a safetensors file"));
+    assert!(
+        try_bytes(b"hello")
+            .expect_err("not a model")
+            .contains("not a safetensors file")
+    );
     let plain = [&2u64.to_le_bytes()[..], b"{}"].concat();
-    assert!(try_bytes(&plain).expect_err("not ours").contains("not one of Synod's"));
-    let missing = Model::load(std::path::Path::new("/no/such/model")).expect_err("no file").to_string();
-    assert!(missing.contains("/no/such/model") && missing.contains("cannot be read"), "{missing}");
+    assert!(
+        try_bytes(&plain)
+            .expect_err("not ours")
+            .contains("not one of Synod's")
+    );
+    let missing = Model::load(std::path::Path::new("/no/such/model"))
+        .expect_err("no file")
+        .to_string();
+    assert!(
+        missing.contains("/no/such/model") && missing.contains("cannot be read"),
+        "{missing}"
+    );
 }
 
 /// Changes a few bytes, and keeps the header's length honest so that the damage reaches the layers below.
-fn damage(bytes: &mut Vec<u8>, edits: &[(prop::sample::Index, u8)]) {
+fn damage(bytes: &mut [u8], edits: &[(prop::sample::Index, u8)]) {
     for (at, value) in edits {
         let i = at.index(bytes.len());
         if i >= 8 {
@@ -79,15 +99,27 @@ fn renumber(bytes: &[u8], which: prop::sample::Index, value: u32) -> Vec<u8> {
     };
     let (from, to) = digits[which.index(digits.len())];
     let changed = format!("{}{value}{}", &header[..from], &header[to..]);
-    [&(changed.len() as u64).to_le_bytes()[..], changed.as_bytes(), &bytes[8 + length..]].concat()
+    [
+        &(changed.len() as u64).to_le_bytes()[..],
+        changed.as_bytes(),
+        &bytes[8 + length..],
+    ]
+    .concat()
 }
 
 #[test]
 fn damaged_files_never_panic() {
     let original = stored();
-    let seconds: u64 = std::env::var("SYNOD_FUZZ_SECONDS").ok().and_then(|s| s.parse().ok()).unwrap_or(5);
+    let seconds: u64 = std::env::var("SYNOD_FUZZ_SECONDS")
+        .ok()
+        .and_then(|s| s.parse().ok())
+        .unwrap_or(5);
     let until = Instant::now() + Duration::from_secs(seconds);
-    let config = ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() };
+    let config = ProptestConfig {
+        cases: 200,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
     let mut runner = proptest::test_runner::TestRunner::new(config);
     let edits = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6);
     let number = (any::<prop::sample::Index>(), prop_oneof![0u32..20, any::<u32>()]);

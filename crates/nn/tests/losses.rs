@@ -8,7 +8,10 @@ fn close(tensor: &Tensor, wanted: &[f64]) {
     let got = tensor.values().expect("a value");
     assert_eq!(got.len(), wanted.len());
     for (g, w) in got.iter().zip(wanted) {
-        assert!((f64::from(*g) - w).abs() <= 2e-6 * w.abs().max(1.0), "{got:?} {wanted:?}");
+        assert!(
+            (f64::from(*g) - w).abs() <= 2e-6 * w.abs().max(1.0),
+            "{got:?} {wanted:?}"
+        );
     }
 }
 
@@ -36,19 +39,26 @@ fn losses_have_their_textbook_values() {
     close(&Loss::Bce.apply(&y, &t), &[bce / 3.0]);
     let exps: Vec<f64> = [1.0f64, -2.0, 0.5].iter().map(|x| x.exp()).collect();
     let cross = -(exps[2] / exps.iter().sum::<f64>()).ln();
-    close(&Loss::CrossEntropy.apply(&y, &Tensor::new(vec![2.0], [1])), &[cross]);
+    close(
+        &Loss::CrossEntropy.apply(&y, &Tensor::new(vec![2.0], [1])),
+        &[cross],
+    );
 }
 
 #[test]
 fn losses_stay_finite_far_out() {
     let (y, t) = (row(&[500.0, -500.0]), row(&[0.0, 1.0]));
     close(&Loss::Bce.apply(&y, &t), &[500.0]);
-    close(&Loss::CrossEntropy.apply(&y, &Tensor::new(vec![1.0], [1])), &[1000.0]);
+    close(
+        &Loss::CrossEntropy.apply(&y, &Tensor::new(vec![1.0], [1])),
+        &[1000.0],
+    );
     close(&softmax(&row(&[1000.0, 1000.0])), &[0.5, 0.5]);
     // An exact reconstruction has a loss and a gradient, not NaN.
     let same = row(&[1.0, 2.0]);
     let (loss, gradient) =
-        synod_engine::value_and_gradient(|x| Loss::Rmse.apply(&x[0], &same), &[same.clone()]).expect("a gradient");
+        synod_engine::value_and_gradient(|x| Loss::Rmse.apply(&x[0], &same), std::slice::from_ref(&same))
+            .expect("a gradient");
     assert!(loss.item().expect("a loss") < 1e-18);
     close(&gradient[0], &[0.0, 0.0]);
 }
@@ -61,7 +71,9 @@ fn activations_have_their_textbook_values() {
     };
     check(Activation::Identity, &|x| x);
     check(Activation::Relu, &|x| x.max(0.0));
-    check(Activation::LeakyRelu(0.1), &|x| if x > 0.0 { x } else { f64::from(0.1f32) * x });
+    check(Activation::LeakyRelu(0.1), &|x| {
+        if x > 0.0 { x } else { f64::from(0.1f32) * x }
+    });
     check(Activation::Sigmoid, &|x| 1.0 / (1.0 + (-x).exp()));
     check(Activation::Tanh, &f64::tanh);
     // Φ(0.5) and Φ(2) from tables of the normal distribution.
@@ -70,7 +82,9 @@ fn activations_have_their_textbook_values() {
         0.5 => 0.691_462_461_274_013,
         _ => 0.977_249_868_051_821,
     };
-    check(Activation::Gelu, &|x| x * if x < 0.0 { 1.0 - phi(x) } else { phi(x) });
+    check(Activation::Gelu, &|x| {
+        x * if x < 0.0 { 1.0 - phi(x) } else { phi(x) }
+    });
     let total: f64 = xs.iter().map(|x| f64::from(*x).exp()).sum();
     check(Activation::Softmax, &|x| x.exp() / total);
 }

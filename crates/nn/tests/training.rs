@@ -5,14 +5,16 @@ use std::path::Path;
 use synod_engine::interpret;
 use synod_nn::layers::{Activation, Dense, Dropout, Layer, LayerNorm, Sequential};
 use synod_nn::{
-    Callback, Checkpoint, Data, EarlyStopping, Error, EventLog, Fit, Flow, Loss, Model, Optimizer, Report, Schedule,
-    Trainer, zoo,
+    Callback, Checkpoint, Data, EarlyStopping, Error, EventLog, Fit, Flow, Loss, Model, Optimizer, Report,
+    Schedule, Trainer, zoo,
 };
 
 type Test = Result<(), Box<dyn std::error::Error>>;
 
 fn rows(n: usize, width: usize, seed: u32) -> Vec<f32> {
-    let value = |i: usize| ((i as u32).wrapping_mul(2_654_435_761).wrapping_add(seed * 97) >> 8) as f32 / 16_777_216.0;
+    let value = |i: usize| {
+        ((i as u32).wrapping_mul(2_654_435_761).wrapping_add(seed * 97) >> 8) as f32 / 16_777_216.0
+    };
     (0..n * width).map(value).collect()
 }
 
@@ -47,14 +49,25 @@ fn compiled_training_follows_the_f64_interpreter_for_100_steps() -> Test {
             .map(|&p| vec![0.0; graph.shape(p).elements()])
             .collect();
         for (arg, entry) in args.iter_mut().zip(model.layout().entries()) {
-            *arg = model.parameters()[entry.range.clone()].iter().map(|&v| f64::from(v)).collect();
+            *arg = model.parameters()[entry.range.clone()]
+                .iter()
+                .map(|&v| f64::from(v))
+                .collect();
         }
         let last = args.len() - 1;
         for step in 0..100u64 {
             let batch: Vec<u32> = (0..10).map(|i| ((step * 10 + i) % 50) as u32).collect();
             trainer.step(&data, &batch, optimizer.rate)?;
-            args[last - 2] = optimizer.rule.hyper(optimizer.rate, step + 1).map(f64::from).to_vec();
-            args[last] = batch.iter().flat_map(|&r| &x[r as usize * 12..][..12]).map(|&v| f64::from(v)).collect();
+            args[last - 2] = optimizer
+                .rule
+                .hyper(optimizer.rate, step + 1)
+                .map(f64::from)
+                .to_vec();
+            args[last] = batch
+                .iter()
+                .flat_map(|&r| &x[r as usize * 12..][..12])
+                .map(|&v| f64::from(v))
+                .collect();
             let outs = interpret(&graph, &args)?;
             for (i, out) in outs.into_iter().skip(1).enumerate() {
                 args[i] = out;
@@ -62,7 +75,11 @@ fn compiled_training_follows_the_f64_interpreter_for_100_steps() -> Test {
         }
         for (entry, wanted) in model.layout().entries().iter().zip(&args[..count]) {
             let got = &trainer.parameters()[entry.range.clone()];
-            let difference: f64 = got.iter().zip(wanted).map(|(&g, w)| (f64::from(g) - w).powi(2)).sum();
+            let difference: f64 = got
+                .iter()
+                .zip(wanted)
+                .map(|(&g, w)| (f64::from(g) - w).powi(2))
+                .sum();
             let norm: f64 = wanted.iter().map(|w| w * w).sum();
             let relative = (difference / norm.max(1e-12)).sqrt();
             assert!(relative < 1e-4, "{optimizer:?} {}: {relative:e}", entry.name);
@@ -76,7 +93,12 @@ fn two_runs_and_two_threads_give_the_same_bits() -> Test {
     let x = rows(57, 12, 2);
     let run = || -> synod_nn::Result<Vec<u32>> {
         let mut model = small(5)?;
-        let fit = Fit { epochs: 3, batch: 10, seed: 9, ..Fit::new(Loss::Rmse, Optimizer::adam(1e-3)) };
+        let fit = Fit {
+            epochs: 3,
+            batch: 10,
+            seed: 9,
+            ..Fit::new(Loss::Rmse, Optimizer::adam(1e-3))
+        };
         model.fit(&Data::itself(&x, 12), &fit, &mut [])?;
         Ok(bits(model.parameters()))
     };
@@ -96,7 +118,12 @@ fn dropout_model() -> synod_nn::Result<Model> {
         let first = setup.within("first", |s| Dense::new(s, 12, 16, Activation::Gelu));
         let norm = setup.within("norm", |s| LayerNorm::new(s, 16));
         let last = setup.within("last", |s| Dense::new(s, 16, 12, Activation::Identity));
-        let layers: Vec<Box<dyn Layer>> = vec![Box::new(first), Box::new(norm), Box::new(Dropout(0.3)), Box::new(last)];
+        let layers: Vec<Box<dyn Layer>> = vec![
+            Box::new(first),
+            Box::new(norm),
+            Box::new(Dropout(0.3)),
+            Box::new(last),
+        ];
         Sequential(layers)
     })
 }
@@ -107,12 +134,21 @@ fn training_that_was_stored_and_resumed_gives_the_same_bits() -> Test {
     let path = folder.path().join("model.safetensors");
     let x = rows(43, 12, 3);
     let data = Data::itself(&x, 12);
-    let fit = Fit { epochs: 6, batch: 8, seed: 11, ..Fit::new(Loss::Mse, Optimizer::adam(2e-3)) };
+    let fit = Fit {
+        epochs: 6,
+        batch: 8,
+        seed: 11,
+        ..Fit::new(Loss::Mse, Optimizer::adam(2e-3))
+    };
     let mut whole = dropout_model()?;
     whole.fit(&data, &fit, &mut [])?;
 
     let mut first = dropout_model()?;
-    first.fit(&data, &Fit { epochs: 2, ..fit }, &mut [&mut Checkpoint::new(&path)])?;
+    first.fit(
+        &data,
+        &Fit { epochs: 2, ..fit },
+        &mut [&mut Checkpoint::new(&path)],
+    )?;
     // Nothing but the file is left of the first half.
     drop(first);
     let mut second = Model::load(&path)?;
@@ -120,7 +156,11 @@ fn training_that_was_stored_and_resumed_gives_the_same_bits() -> Test {
     assert_eq!(history.epochs.len(), 4);
     assert_eq!(bits(whole.parameters()), bits(second.parameters()));
 
-    let other = Fit { resume: true, seed: 12, ..fit };
+    let other = Fit {
+        resume: true,
+        seed: 12,
+        ..fit
+    };
     let error = Model::load(&path)?.fit(&data, &other, &mut []).unwrap_err();
     assert!(error.to_string().contains("seed 11"), "{error}");
     Ok(())
@@ -133,13 +173,30 @@ fn a_learning_rate_that_explodes_names_step_and_parameter_and_keeps_the_last_goo
     let x = rows(40, 12, 4);
     let data = Data::itself(&x, 12);
     let mut model = small(6)?;
-    let good = Fit { epochs: 1, batch: 10, ..Fit::new(Loss::Mse, Optimizer::sgd(0.01)) };
+    let good = Fit {
+        epochs: 1,
+        batch: 10,
+        ..Fit::new(Loss::Mse, Optimizer::sgd(0.01))
+    };
     model.fit(&data, &good, &mut [&mut Checkpoint::new(&path)])?;
     let kept = bits(model.parameters());
 
-    let bad = Fit { epochs: 50, ..Fit { optimizer: Optimizer::sgd(1e12), ..good } };
-    let error = model.fit(&data, &bad, &mut [&mut Checkpoint::new(&path)]).unwrap_err();
-    let Error::NotFinite { step, epoch, what, .. } = &error else { panic!("{error}") };
+    let bad = Fit {
+        epochs: 50,
+        ..Fit {
+            optimizer: Optimizer::sgd(1e12),
+            ..good
+        }
+    };
+    let error = model
+        .fit(&data, &bad, &mut [&mut Checkpoint::new(&path)])
+        .unwrap_err();
+    let Error::NotFinite {
+        step, epoch, what, ..
+    } = &error
+    else {
+        panic!("{error}")
+    };
     assert!(*step >= 1 && *epoch == 1, "{error}");
     assert!(what.contains("layer"), "{error}");
     assert_eq!(bits(model.parameters()), kept);
@@ -151,7 +208,11 @@ fn a_learning_rate_that_explodes_names_step_and_parameter_and_keeps_the_last_goo
 fn a_nan_in_the_data_is_named_by_row_and_column() -> Test {
     let mut x = rows(40, 12, 4);
     x[17 * 12 + 5] = f32::NAN;
-    let fit = Fit { epochs: 1, batch: 10, ..Fit::new(Loss::Mse, Optimizer::sgd(0.01)) };
+    let fit = Fit {
+        epochs: 1,
+        batch: 10,
+        ..Fit::new(Loss::Mse, Optimizer::sgd(0.01))
+    };
     let error = small(6)?.fit(&Data::itself(&x, 12), &fit, &mut []).unwrap_err();
     assert!(error.to_string().contains("input row 17, column 5"), "{error}");
     Ok(())
@@ -162,10 +223,19 @@ fn data_that_do_not_fit_are_refused_with_both_sizes() -> Test {
     let mut model = small(1)?;
     let fit = Fit::new(Loss::Mse, Optimizer::sgd(0.01));
     let cases: [(Data<'_>, &str); 4] = [
-        (Data::itself(&[0.0; 33], 11), "rows have 11 numbers, the model takes 12"),
-        (Data::itself(&[0.0; 13], 12), "13 numbers are not whole rows of 12"),
+        (
+            Data::itself(&[0.0; 33], 11),
+            "rows have 11 numbers, the model takes 12",
+        ),
+        (
+            Data::itself(&[0.0; 13], 12),
+            "13 numbers are not whole rows of 12",
+        ),
         (Data::itself(&[], 12), "no rows"),
-        (Data::new(&[0.0; 24], 12, &[0.0; 5], 12), "2 rows of inputs, but 5 numbers of targets"),
+        (
+            Data::new(&[0.0; 24], 12, &[0.0; 5], 12),
+            "2 rows of inputs, but 5 numbers of targets",
+        ),
     ];
     for (data, wanted) in cases {
         let error = model.fit(&data, &fit, &mut []).unwrap_err().to_string();
@@ -213,13 +283,24 @@ fn early_stopping_waits_and_the_log_has_a_line_per_epoch() -> Test {
     let path = folder.path().join("events.jsonl");
     let x = rows(20, 12, 7);
     // A rate of zero never improves: the first epoch is the best, then patience runs out.
-    let fit = Fit { epochs: 30, batch: 10, ..Fit::new(Loss::Mse, Optimizer::sgd(0.0)) };
+    let fit = Fit {
+        epochs: 30,
+        batch: 10,
+        ..Fit::new(Loss::Mse, Optimizer::sgd(0.0))
+    };
     let mut log = EventLog::append(&path)?;
-    let history =
-        small(1)?.fit(&Data::itself(&x, 12), &fit, &mut [&mut EarlyStopping::new(3), &mut log])?;
+    let history = small(1)?.fit(
+        &Data::itself(&x, 12),
+        &fit,
+        &mut [&mut EarlyStopping::new(3), &mut log],
+    )?;
     assert!(history.stopped_early);
     // The order of rows may change the last bits of the mean loss, so it may take a little longer than 4.
-    assert!((4..30).contains(&history.epochs.len()), "{}", history.epochs.len());
+    assert!(
+        (4..30).contains(&history.epochs.len()),
+        "{}",
+        history.epochs.len()
+    );
     let text = std::fs::read_to_string(&path)?;
     assert_eq!(text.lines().count(), history.epochs.len());
     let first: serde_json::Value = serde_json::from_str(text.lines().next().unwrap_or(""))?;
@@ -240,13 +321,27 @@ impl Callback for Rates {
 #[test]
 fn schedules_shape_the_learning_rate() -> Test {
     let x = rows(10, 12, 8);
-    let schedule = Schedule::Step { every: 2, factor: 0.1 };
-    let fit = Fit { epochs: 5, batch: 10, ..Fit::new(Loss::Mse, Optimizer::sgd(0.5).with_schedule(schedule)) };
+    let schedule = Schedule::Step {
+        every: 2,
+        factor: 0.1,
+    };
+    let fit = Fit {
+        epochs: 5,
+        batch: 10,
+        ..Fit::new(Loss::Mse, Optimizer::sgd(0.5).with_schedule(schedule))
+    };
     let mut rates = Rates(vec![]);
     small(1)?.fit(&Data::itself(&x, 12), &fit, &mut [&mut rates])?;
     let wanted = [0.5, 0.5, 0.05, 0.05, 0.005];
-    assert!(rates.0.iter().zip(wanted).all(|(r, w)| (r - w).abs() < 1e-6), "{:?}", rates.0);
-    let cosine = Schedule::Cosine { epochs: 10, floor: 0.1 };
+    assert!(
+        rates.0.iter().zip(wanted).all(|(r, w)| (r - w).abs() < 1e-6),
+        "{:?}",
+        rates.0
+    );
+    let cosine = Schedule::Cosine {
+        epochs: 10,
+        floor: 0.1,
+    };
     assert!((cosine.factor(0.0) - 1.0).abs() < 1e-6 && (cosine.factor(5.0) - 0.55).abs() < 1e-6);
     assert!((cosine.factor(10.0) - 0.1).abs() < 1e-6 && (cosine.factor(99.0) - 0.1).abs() < 1e-6);
     assert!((Schedule::Warmup { epochs: 4 }.factor(1.0) - 0.25).abs() < 1e-6);
@@ -256,19 +351,32 @@ fn schedules_shape_the_learning_rate() -> Test {
 
 #[test]
 fn a_classifier_learns_to_tell_two_clouds_apart() -> Test {
-    let x: Vec<f32> = rows(200, 2, 9).chunks(2).enumerate().flat_map(|(i, p)| {
-        let shift = if i % 2 == 0 { 0.0 } else { 0.8 };
-        [p[0] * 0.7 + shift, p[1]]
-    }).collect();
+    let x: Vec<f32> = rows(200, 2, 9)
+        .chunks(2)
+        .enumerate()
+        .flat_map(|(i, p)| {
+            let shift = if i % 2 == 0 { 0.0 } else { 0.8 };
+            [p[0] * 0.7 + shift, p[1]]
+        })
+        .collect();
     let labels: Vec<f32> = (0..200).map(|i| (i % 2) as f32).collect();
     let mut model = Model::build([2], 2, |setup| {
         let hidden = setup.within("hidden", |s| Dense::new(s, 2, 16, Activation::Tanh));
         let out = setup.within("out", |s| Dense::new(s, 16, 2, Activation::Identity));
         Sequential(vec![Box::new(hidden) as Box<dyn Layer>, Box::new(out)])
     })?;
-    let fit = Fit { epochs: 40, batch: 20, ..Fit::new(Loss::CrossEntropy, Optimizer::adam(0.02)) };
+    let fit = Fit {
+        epochs: 40,
+        batch: 20,
+        ..Fit::new(Loss::CrossEntropy, Optimizer::adam(0.02))
+    };
     model.fit(&Data::new(&x, 2, &labels, 1), &fit, &mut [])?;
-    let right = model.predict(&x)?.chunks(2).zip(&labels).filter(|(y, l)| (y[1] > y[0]) == (**l == 1.0)).count();
+    let right = model
+        .predict(&x)?
+        .chunks(2)
+        .zip(&labels)
+        .filter(|(y, l)| (y[1] > y[0]) == (**l == 1.0))
+        .count();
     assert!(right >= 195, "{right} of 200");
     Ok(())
 }

@@ -8,7 +8,9 @@ use clap::Args;
 use serde_json::json;
 use synod_engine::ops::{Distribution, key};
 use synod_engine::random;
-use synod_nn::{Callback, Checkpoint, Data, Fit, Flow, History, Loss, Model, Optimizer, Progress, Report, zoo};
+use synod_nn::{
+    Callback, Checkpoint, Data, Fit, Flow, History, Loss, Model, Optimizer, Progress, Report, zoo,
+};
 
 /// Trains the paper's autoencoder on generated telemetry of one node, then looks for injected faults in unseen rows.
 #[derive(Args)]
@@ -48,11 +50,19 @@ struct Node {
 impl Node {
     fn new(seed: u64) -> Node {
         let draw = |i: usize| random(Distribution::Normal, key(seed as u32, 1).map(|h| h as u32), 11, i);
-        Node { seed, mix: (0..METRICS * FACTORS).map(draw).collect() }
+        Node {
+            seed,
+            mix: (0..METRICS * FACTORS).map(draw).collect(),
+        }
     }
 
     fn noise(&self, stream: u32, i: usize) -> f32 {
-        random(Distribution::Normal, key(self.seed as u32, stream).map(|h| h as u32), 12, i)
+        random(
+            Distribution::Normal,
+            key(self.seed as u32, stream).map(|h| h as u32),
+            12,
+            i,
+        )
     }
 
     /// The metrics at time `t`, scaled to about 0..1.
@@ -63,7 +73,11 @@ impl Node {
         };
         let factors: [f32; FACTORS] = std::array::from_fn(factor);
         for m in 0..METRICS {
-            let mixed: f32 = self.mix[m * FACTORS..][..FACTORS].iter().zip(&factors).map(|(a, b)| a * b).sum();
+            let mixed: f32 = self.mix[m * FACTORS..][..FACTORS]
+                .iter()
+                .zip(&factors)
+                .map(|(a, b)| a * b)
+                .sum();
             out.push(0.5 + 0.5 * (0.5 * mixed).tanh() + 0.02 * self.noise(100, t * METRICS + m));
         }
     }
@@ -97,7 +111,10 @@ fn errors(rows: &[f32], outputs: &[f32]) -> Vec<f32> {
     let error = |(x, y): (&[f32], &[f32])| {
         (x.iter().zip(y).map(|(a, b)| (a - b) * (a - b)).sum::<f32>() / METRICS as f32).sqrt()
     };
-    rows.chunks(METRICS).zip(outputs.chunks(METRICS)).map(error).collect()
+    rows.chunks(METRICS)
+        .zip(outputs.chunks(METRICS))
+        .map(error)
+        .collect()
 }
 
 impl Demo {
@@ -134,12 +151,28 @@ impl Demo {
             return Ok(writeln!(out, "{line}")?);
         }
         let (healthy, shown) = (rows - bad, model.layout().len());
-        writeln!(out, "Trained {shown} parameters on {} generated healthy rows of {METRICS} metrics.", self.rows)?;
-        writeln!(out, "Threshold {threshold:.4}: the 99.5th percentile of {} unseen healthy rows.", self.rows / 4)?;
-        writeln!(out, "Faults injected: {faults}   found: {found}   (rows {bad}, found {hit})")?;
+        writeln!(
+            out,
+            "Trained {shown} parameters on {} generated healthy rows of {METRICS} metrics.",
+            self.rows
+        )?;
+        writeln!(
+            out,
+            "Threshold {threshold:.4}: the 99.5th percentile of {} unseen healthy rows.",
+            self.rows / 4
+        )?;
+        writeln!(
+            out,
+            "Faults injected: {faults}   found: {found}   (rows {bad}, found {hit})"
+        )?;
         writeln!(out, "Healthy rows: {healthy}   false alarms: {false_alarms}")?;
         if let Some(path) = &self.out {
-            writeln!(out, "Model: {}   (synod graph {} shows it)", path.display(), path.display())?;
+            writeln!(
+                out,
+                "Model: {}   (synod graph {} shows it)",
+                path.display(),
+                path.display()
+            )?;
         }
         Ok(())
     }
@@ -166,9 +199,21 @@ struct Lines;
 
 impl Callback for Lines {
     fn on_epoch(&mut self, report: &Report, _: &Model) -> synod_nn::Result<Flow> {
-        let Report { epoch, epochs, loss, seconds, rows, .. } = report;
-        let held = report.validation.map_or(String::new(), |v| format!("  held out {v:.5}"));
-        eprintln!("epoch {epoch:3}/{epochs}  loss {loss:.5}{held}  {:.0} rows/s", *rows as f64 / seconds);
+        let Report {
+            epoch,
+            epochs,
+            loss,
+            seconds,
+            rows,
+            ..
+        } = report;
+        let held = report
+            .validation
+            .map_or(String::new(), |v| format!("  held out {v:.5}"));
+        eprintln!(
+            "epoch {epoch:3}/{epochs}  loss {loss:.5}{held}  {:.0} rows/s",
+            *rows as f64 / seconds
+        );
         Ok(Flow::Continue)
     }
 }

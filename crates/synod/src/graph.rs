@@ -54,11 +54,20 @@ impl GraphCommand {
         if self.dot {
             return Ok(out.write_all(optimised.to_dot().as_bytes())?);
         }
-        let program = compile(&optimised, &Options { optimise: false, ..options })?;
+        let program = compile(
+            &optimised,
+            &Options {
+                optimise: false,
+                ..options
+            },
+        )?;
         let (lifetimes, _) = program.plan();
         let (cost, live) = (graph.cost(), max_live(lifetimes));
         if self.json {
-            let shown: Vec<_> = stages.iter().map(|(n, g)| json!({ "pass": n, "nodes": g.nodes().len() })).collect();
+            let shown: Vec<_> = stages
+                .iter()
+                .map(|(n, g)| json!({ "pass": n, "nodes": g.nodes().len() }))
+                .collect();
             let line = json!({
                 "model": self.model, "batch": self.batch, "parameters": model.layout().len(),
                 "nodes": graph.nodes().len(), "flops": cost.flops, "bytes": cost.bytes, "passes": shown,
@@ -67,7 +76,13 @@ impl GraphCommand {
             });
             return Ok(writeln!(out, "{line}")?);
         }
-        writeln!(out, "# {}, batch {}: {} parameters", self.model, self.batch, model.layout().len())?;
+        writeln!(
+            out,
+            "# {}, batch {}: {} parameters",
+            self.model,
+            self.batch,
+            model.layout().len()
+        )?;
         writeln!(out, "\n## traced: {} nodes\n\n{graph}", graph.nodes().len())?;
         let mut before = graph.clone();
         for (name, after) in &stages {
@@ -78,14 +93,25 @@ impl GraphCommand {
             before = after.clone();
         }
         let mflop = cost.flops as f64 / 1e6;
-        writeln!(out, "## cost\n\n{mflop:.3} MFLOP, {:.3} MB moved before fusion", cost.bytes as f64 / 1e6)?;
+        writeln!(
+            out,
+            "## cost\n\n{mflop:.3} MFLOP, {:.3} MB moved before fusion",
+            cost.bytes as f64 / 1e6
+        )?;
         let compiled = optimised.cost();
         writeln!(out, "{:.3} MB moved after fusion", compiled.bytes as f64 / 1e6)?;
-        writeln!(out, "\n## memory\n\n{} tasks; offsets and lengths in f32", program.tasks())?;
+        writeln!(
+            out,
+            "\n## memory\n\n{} tasks; offsets and lengths in f32",
+            program.tasks()
+        )?;
         write!(out, "{}", program.describe())?;
         let ratio = program.arena() as f64 / live.max(1) as f64;
         let (total, arena) = (program.memory() * 4, program.arena() * 4);
-        writeln!(out, "\n{total} bytes in all, {arena} of them arena: {ratio:.2} x the most that lives at once")?;
+        writeln!(
+            out,
+            "\n{total} bytes in all, {arena} of them arena: {ratio:.2} x the most that lives at once"
+        )?;
         Ok(())
     }
 
@@ -98,9 +124,14 @@ impl GraphCommand {
             Rule::Rmsprop => Optimizer::rmsprop(1e-3),
             Rule::Adam => Optimizer::adam(1e-3),
         };
-        let (loss, optimizer) = model.progress().map_or((Loss::Rmse, chosen), |p| (p.loss, p.optimizer));
+        let (loss, optimizer) = model
+            .progress()
+            .map_or((Loss::Rmse, chosen), |p| (p.loss, p.optimizer));
         let itself = model.input_shape() == model.output_shape();
-        Ok((model.step_graph(loss, optimizer, self.batch, itself)?, model.step_options(optimizer)))
+        Ok((
+            model.step_graph(loss, optimizer, self.batch, itself)?,
+            model.step_options(optimizer),
+        ))
     }
 }
 

@@ -18,14 +18,21 @@ pub fn assign(graph: &Graph, backends: &[&dyn Backend]) -> Result<Vec<usize>> {
         let seconds: Vec<Option<f64>> = backends.iter().map(|b| b.seconds(graph, node)).collect();
         if seconds.iter().all(Option::is_none) {
             let names: Vec<&str> = backends.iter().map(|b| b.name()).collect();
-            return Err(transform("assign", format!("{}: none of {names:?} can run `{}`", node.site, node.op)));
+            return Err(transform(
+                "assign",
+                format!("{}: none of {names:?} can run `{}`", node.site, node.op),
+            ));
         }
         let mut next = vec![f64::INFINITY; backends.len()];
         let mut from = vec![0; backends.len()];
         for (to, seconds) in seconds.iter().enumerate() {
             let Some(seconds) = seconds else { continue };
             for (source, cost) in best.iter().enumerate() {
-                let moved = if came_from.is_empty() || source == to { 0.0 } else { hand_over };
+                let moved = if came_from.is_empty() || source == to {
+                    0.0
+                } else {
+                    hand_over
+                };
                 if cost + moved + seconds < next[to] {
                     next[to] = cost + moved + seconds;
                     from[to] = source;
@@ -35,7 +42,9 @@ pub fn assign(graph: &Graph, backends: &[&dyn Backend]) -> Result<Vec<usize>> {
         best = next;
         came_from.push(from);
     }
-    let mut at = (0..backends.len()).min_by(|&a, &b| best[a].total_cmp(&best[b])).unwrap_or(0);
+    let mut at = (0..backends.len())
+        .min_by(|&a, &b| best[a].total_cmp(&best[b]))
+        .unwrap_or(0);
     let mut assigned = vec![0; graph.nodes().len()];
     for (i, from) in came_from.iter().enumerate().rev() {
         assigned[i] = at;
@@ -64,11 +73,17 @@ pub fn partition(graph: &Graph, assigned: &[usize]) -> Result<Vec<Region>> {
     for (i, node) in nodes.iter().enumerate() {
         node.args.iter().for_each(|a| last_use[a.index()] = i);
     }
-    graph.outputs().iter().for_each(|o| last_use[o.index()] = usize::MAX);
+    graph
+        .outputs()
+        .iter()
+        .for_each(|o| last_use[o.index()] = usize::MAX);
     let mut regions = vec![];
     let mut start = 0;
     while start < nodes.len() {
-        let length = assigned[start..].iter().take_while(|&&a| a == assigned[start]).count();
+        let length = assigned[start..]
+            .iter()
+            .take_while(|&&a| a == assigned[start])
+            .count();
         let end = start + length;
         let mut b = Builder::new();
         let mut inner: Vec<Option<Value>> = vec![None; graph.values()];
@@ -89,7 +104,12 @@ pub fn partition(graph: &Graph, assigned: &[usize]) -> Result<Vec<Region>> {
             }
         }
         let results: Vec<Value> = outs.iter().filter_map(|o| inner[o.index()]).collect();
-        regions.push(Region { backend: assigned[start], graph: b.finish(&results)?, args, outs });
+        regions.push(Region {
+            backend: assigned[start],
+            graph: b.finish(&results)?,
+            args,
+            outs,
+        });
         start = end;
     }
     Ok(regions)

@@ -15,9 +15,13 @@ impl Backend for Interpreter {
     }
 
     fn seconds(&self, graph: &Graph, node: &Node) -> Option<f64> {
-        let tensors = node.args.iter().chain(&node.outs).all(|&v| matches!(graph.ty(v), Type::Tensor(_)));
+        let tensors = node
+            .args
+            .iter()
+            .chain(&node.outs)
+            .all(|&v| matches!(graph.ty(v), Type::Tensor(_)));
         let cost = graph.node_cost(node);
-        tensors.then(|| 1e-6 + cost.flops as f64 * 5e-9 + cost.bytes as f64 * 2e-9)
+        tensors.then_some(1e-6 + cost.flops as f64 * 5e-9 + cost.bytes as f64 * 2e-9)
     }
 
     fn compile(&self, region: &Graph) -> Result<Vec<Task>> {

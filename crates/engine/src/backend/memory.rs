@@ -15,7 +15,10 @@ pub struct Memory {
 impl Memory {
     /// Zeroed memory for `len` numbers.
     pub fn zeroed(len: usize) -> Memory {
-        Memory { floats: Buffer::zeroed(len), tapes: Tapes::default() }
+        Memory {
+            floats: Buffer::zeroed(len),
+            tapes: Tapes::default(),
+        }
     }
 }
 
@@ -31,7 +34,10 @@ pub struct Frame<'a> {
 
 impl Frame<'_> {
     fn moved(&self, span: Span) -> Span {
-        Span { start: span.start + self.base, len: span.len }
+        Span {
+            start: span.start + self.base,
+            len: span.len,
+        }
     }
 
     /// Where argument `i` is.
@@ -55,7 +61,12 @@ impl Frame<'_> {
     }
 
     /// Runs `f` on one result and some arguments; a result that shares an argument's place is not passed twice.
-    pub fn with<const R: usize>(&mut self, args: [usize; R], out: usize, f: impl FnOnce([&[f32]; R], &mut [f32])) {
+    pub fn with<const R: usize>(
+        &mut self,
+        args: [usize; R],
+        out: usize,
+        f: impl FnOnce([&[f32]; R], &mut [f32]),
+    ) {
         let (reads, write) = (args.map(|i| self.arg(i)), self.out(out));
         let (reads, [write]) = self.memory.floats.views(reads, [write]);
         f(reads, write);
@@ -64,7 +75,9 @@ impl Frame<'_> {
     /// Copies within memory.
     pub fn copy(&mut self, from: Span, to: Span) {
         if from != to {
-            self.memory.floats.copy_within(from.start..from.start + from.len, to.start);
+            self.memory
+                .floats
+                .copy_within(from.start..from.start + from.len, to.start);
         }
     }
 
@@ -98,7 +111,9 @@ impl Tapes {
     /// The tape below the top frame, and where the frame's data begins.
     pub(crate) fn top(&self, tape: f32) -> Option<(f32, usize)> {
         let index = (tape.to_bits() as usize).checked_sub(1)?;
-        self.frames.get(index).map(|&(below, at)| (f32::from_bits(below), at))
+        self.frames
+            .get(index)
+            .map(|&(below, at)| (f32::from_bits(below), at))
     }
 
     pub(crate) fn data(&self, at: usize, len: usize) -> &[f32] {
@@ -139,7 +154,8 @@ impl Tapes {
         for ty in types {
             match ty {
                 Type::Tensor(shape) => {
-                    (0..shape.elements()).for_each(|i| self.data[to + i] = self.data[a + i] + self.data[b + i]);
+                    (0..shape.elements())
+                        .for_each(|i| self.data[to + i] = self.data[a + i] + self.data[b + i]);
                 }
                 Type::Stack(frame) => self.data[to] = self.merge(self.data[a], self.data[b], frame),
             }

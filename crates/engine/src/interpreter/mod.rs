@@ -57,13 +57,19 @@ pub(crate) fn interpret_slices<T: Real>(graph: &Graph, args: &[&[T]]) -> Result<
 pub(crate) fn check_call(graph: &Graph, sizes: impl ExactSizeIterator<Item = usize>) -> Result<()> {
     let params = graph.params();
     if sizes.len() != params.len() {
-        return Err(Error::Call(format!("{} arguments for {} parameters", sizes.len(), params.len())));
+        return Err(Error::Call(format!(
+            "{} arguments for {} parameters",
+            sizes.len(),
+            params.len()
+        )));
     }
     for (i, (size, &p)) in sizes.zip(params).enumerate() {
         let ty = graph.ty(p);
         if ty.shape().map(|s| s.elements()) != Some(size) {
             let name = graph.param_name(i);
-            return Err(Error::Call(format!("parameter {i} `{name}` is {ty} and was given {size} numbers")));
+            return Err(Error::Call(format!(
+                "parameter {i} `{name}` is {ty} and was given {size} numbers"
+            )));
         }
     }
     Ok(())
@@ -82,7 +88,11 @@ fn run<T: Real>(graph: &Graph, args: Vec<Datum<T>>) -> Result<Vec<Datum<T>>> {
             values[o.index()] = Some(v);
         }
     }
-    graph.outputs().iter().map(|o| values[o.index()].clone().ok_or_else(missing)).collect()
+    graph
+        .outputs()
+        .iter()
+        .map(|o| values[o.index()].clone().ok_or_else(missing))
+        .collect()
 }
 
 fn evaluate<T: Real>(graph: &Graph, node: &Node, args: Vec<Datum<T>>) -> Result<Vec<Datum<T>>> {
@@ -138,9 +148,12 @@ fn evaluate<T: Real>(graph: &Graph, node: &Node, args: Vec<Datum<T>>) -> Result<
             })
         }
         Op::Reshape(_) => vec![args[0].clone()],
-        Op::Broadcast(_) | Op::Transpose(_) | Op::Slice(_) => {
-            tensor(moves::read(&node.op, shape(0), out).into_iter().map(|i| x(0)[i]).collect())?
-        }
+        Op::Broadcast(_) | Op::Transpose(_) | Op::Slice(_) => tensor(
+            moves::read(&node.op, shape(0), out)
+                .into_iter()
+                .map(|i| x(0)[i])
+                .collect(),
+        )?,
         Op::Pad(pad) => {
             let mut data = vec![T::of(0.0); out.elements()];
             for (i, at) in moves::padded(pad, shape(0), out).into_iter().enumerate() {
@@ -175,7 +188,9 @@ fn evaluate<T: Real>(graph: &Graph, node: &Node, args: Vec<Datum<T>>) -> Result<
             let width: usize = out.dims()[1..].iter().product();
             let mut data = vec![T::of(0.0); out.elements()];
             for (i, index) in x(0).iter().enumerate() {
-                let Some(r) = moves::row(index.to_f64(), s.rows) else { continue };
+                let Some(r) = moves::row(index.to_f64(), s.rows) else {
+                    continue;
+                };
                 (0..width).for_each(|j| data[r * width + j] = data[r * width + j] + x(1)[i * width + j]);
             }
             return tensor(data);
@@ -183,10 +198,21 @@ fn evaluate<T: Real>(graph: &Graph, node: &Node, args: Vec<Datum<T>>) -> Result<
         Op::Random(r) => {
             let per_key = r.shape.elements();
             let key = |k: usize| std::array::from_fn(|j| x(0)[k * crate::ops::KEY + j].to_f64() as u32);
-            map(&|i| T::of(f64::from(random(r.distribution, key(i / per_key), r.salt, i % per_key))))
+            map(&|i| {
+                T::of(f64::from(random(
+                    r.distribution,
+                    key(i / per_key),
+                    r.salt,
+                    i % per_key,
+                )))
+            })
         }
         Op::If(op) => {
-            let graph = if x(0)[0] != T::of(0.0) { &op.then } else { &op.otherwise };
+            let graph = if x(0)[0] != T::of(0.0) {
+                &op.then
+            } else {
+                &op.otherwise
+            };
             run(graph, args[1..].to_vec())?
         }
         Op::While(op) => {
@@ -206,15 +232,18 @@ fn evaluate<T: Real>(graph: &Graph, node: &Node, args: Vec<Datum<T>>) -> Result<
         Op::Empty(_) => vec![Datum::Stack(None)],
         Op::Push(_) => match &args[0] {
             Datum::Stack(below) => {
-                let frame = Frame { below: below.clone(), values: args[1..].to_vec() };
+                let frame = Frame {
+                    below: below.clone(),
+                    values: args[1..].to_vec(),
+                };
                 vec![Datum::Stack(Some(Rc::new(frame)))]
             }
             Datum::Tensor(_) => return Err(Error::Internal("push on a tensor".into())),
         },
         Op::Pop(_) => match &args[0] {
-            Datum::Stack(Some(top)) => {
-                std::iter::once(Datum::Stack(top.below.clone())).chain(top.values.iter().cloned()).collect()
-            }
+            Datum::Stack(Some(top)) => std::iter::once(Datum::Stack(top.below.clone()))
+                .chain(top.values.iter().cloned())
+                .collect(),
             _ => node.outs.iter().map(|&o| zero(graph.ty(o))).collect(),
         },
         Op::NotEmpty(_) => {
@@ -225,10 +254,15 @@ fn evaluate<T: Real>(graph: &Graph, node: &Node, args: Vec<Datum<T>>) -> Result<
         Op::Update(op) => run(&op.meaning(graph.ty(node.args[0])), args)?,
         Op::Fused(op) => run(&op.body, args)?,
         Op::Custom(op) => {
-            let given: Vec<Vec<f32>> =
-                (0..args.len()).map(|i| x(i).iter().map(|v| v.to_f64() as f32).collect()).collect();
+            let given: Vec<Vec<f32>> = (0..args.len())
+                .map(|i| x(i).iter().map(|v| v.to_f64() as f32).collect())
+                .collect();
             let given: Vec<&[f32]> = given.iter().map(Vec::as_slice).collect();
-            let mut outs: Vec<Vec<f32>> = node.outs.iter().map(|&o| vec![0.0; graph.ty(o).slots()]).collect();
+            let mut outs: Vec<Vec<f32>> = node
+                .outs
+                .iter()
+                .map(|&o| vec![0.0; graph.ty(o).slots()])
+                .collect();
             let mut views: Vec<&mut [f32]> = outs.iter_mut().map(Vec::as_mut_slice).collect();
             (op.evaluate)(&given, &mut views);
             let lift = |v: Vec<f32>| Datum::Tensor(v.into_iter().map(|x| T::of(f64::from(x))).collect());
@@ -246,7 +280,9 @@ fn zero<T: Real>(ty: &Type) -> Datum<T> {
 
 fn merge<T: Real>(a: &Datum<T>, b: &Datum<T>) -> Datum<T> {
     match (a, b) {
-        (Datum::Tensor(x), Datum::Tensor(y)) => Datum::Tensor(x.iter().zip(y.iter()).map(|(&x, &y)| x + y).collect()),
+        (Datum::Tensor(x), Datum::Tensor(y)) => {
+            Datum::Tensor(x.iter().zip(y.iter()).map(|(&x, &y)| x + y).collect())
+        }
         (Datum::Stack(x), Datum::Stack(y)) => {
             let (mut x, mut y) = (x.clone(), y.clone());
             let mut pairs = vec![];

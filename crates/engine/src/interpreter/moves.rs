@@ -12,7 +12,10 @@ pub(super) struct Indices {
 impl Indices {
     pub(super) fn of(shape: &Shape) -> Indices {
         let next = (shape.elements() > 0).then(|| vec![0; shape.rank()]);
-        Indices { dims: shape.dims().to_vec(), next }
+        Indices {
+            dims: shape.dims().to_vec(),
+            next,
+        }
     }
 }
 
@@ -57,7 +60,13 @@ pub(crate) fn read(op: &Op, from: &Shape, to: &Shape) -> Vec<usize> {
 /// For each element of the argument, the offset in the result it is written to.
 pub(crate) fn padded(pad: &Pad, from: &Shape, to: &Shape) -> Vec<usize> {
     let target = |index: Vec<usize>| {
-        offset(to, index.iter().enumerate().map(|(a, &i)| pad.low[a] + i * (pad.gap[a] + 1)))
+        offset(
+            to,
+            index
+                .iter()
+                .enumerate()
+                .map(|(a, &i)| pad.low[a] + i * (pad.gap[a] + 1)),
+        )
     };
     Indices::of(from).map(target).collect()
 }

@@ -24,8 +24,13 @@ fn matches(what: &str, graph: &Graph, args: &[&Type]) -> Result<(), String> {
     if wanted.iter().eq(args.iter().copied()) {
         return Ok(());
     }
-    let list = |types: &mut dyn Iterator<Item = &Type>| types.map(|t| t.to_string()).collect::<Vec<_>>().join(", ");
-    Err(format!("the {what} takes ({}) and is given ({})", list(&mut wanted.iter()), list(&mut args.iter().copied())))
+    let list =
+        |types: &mut dyn Iterator<Item = &Type>| types.map(|t| t.to_string()).collect::<Vec<_>>().join(", ");
+    Err(format!(
+        "the {what} takes ({}) and is given ({})",
+        list(&mut wanted.iter()),
+        list(&mut args.iter().copied())
+    ))
 }
 
 impl Primitive for If {
@@ -34,7 +39,9 @@ impl Primitive for If {
     }
 
     fn infer(&self, args: &[&Type]) -> Result<Vec<Type>, String> {
-        let Some((condition, operands)) = args.split_first() else { return Err("it needs a condition".into()) };
+        let Some((condition, operands)) = args.split_first() else {
+            return Err("it needs a condition".into());
+        };
         if !condition.is_scalar() {
             return Err(format!("the condition is {condition}, not a scalar"));
         }
@@ -42,7 +49,11 @@ impl Primitive for If {
         matches("other branch", &self.otherwise, operands)?;
         let (then, otherwise) = (self.then.output_types(), self.otherwise.output_types());
         if then.len() != otherwise.len() {
-            return Err(format!("one branch gives {} values, the other {}", then.len(), otherwise.len()));
+            return Err(format!(
+                "one branch gives {} values, the other {}",
+                then.len(),
+                otherwise.len()
+            ));
         }
         if let Some((a, b)) = then.iter().zip(&otherwise).find(|(a, b)| a != b) {
             return Err(format!("one branch gives {a} where the other gives {b}"));
@@ -53,8 +64,15 @@ impl Primitive for If {
     /// Each side recomputes its own forward pass, so nothing but the operands is kept.
     fn vjp(&self, b: &mut Builder, at: &Applied<'_>, d: &[Option<Value>]) -> Vec<Option<Value>> {
         let wanted = &at.wanted[1..];
-        let full: Vec<Value> = d.iter().zip(at.outs).map(|(d, &o)| d.unwrap_or_else(|| b.zero_like(o))).collect();
-        let sides = (grad::pullback(&self.then, wanted), grad::pullback(&self.otherwise, wanted));
+        let full: Vec<Value> = d
+            .iter()
+            .zip(at.outs)
+            .map(|(d, &o)| d.unwrap_or_else(|| b.zero_like(o)))
+            .collect();
+        let sides = (
+            grad::pullback(&self.then, wanted),
+            grad::pullback(&self.otherwise, wanted),
+        );
         let (then, otherwise) = match sides {
             (Ok(then), Ok(otherwise)) => (Arc::new(then), Arc::new(otherwise)),
             (Err(e), _) | (_, Err(e)) => {
@@ -62,24 +80,42 @@ impl Primitive for If {
                 return vec![None; at.args.len()];
             }
         };
-        let mut given = b.apply(If { then, otherwise }, &[at.args, &full].concat()).into_iter();
+        let mut given = b
+            .apply(If { then, otherwise }, &[at.args, &full].concat())
+            .into_iter();
         let mut result = vec![None];
         result.extend(wanted.iter().map(|&w| if w { given.next() } else { None }));
         result
     }
 
-    fn batch(&self, b: &mut Builder, args: &[Value], batched: &[bool], n: usize) -> Result<Vec<Value>, String> {
+    fn batch(
+        &self,
+        b: &mut Builder,
+        args: &[Value],
+        batched: &[bool],
+        n: usize,
+    ) -> Result<Vec<Value>, String> {
         let operands = broadcast_all(b, &args[1..], &batched[1..], n);
         let all = vec![true; operands.len()];
         if !batched[0] {
-            let side = |g: &Graph| vmap::batch_graph(g, &all, n).map(Arc::new).map_err(|e| e.to_string());
-            let branches = If { then: side(&self.then)?, otherwise: side(&self.otherwise)? };
+            let side = |g: &Graph| {
+                vmap::batch_graph(g, &all, n)
+                    .map(Arc::new)
+                    .map_err(|e| e.to_string())
+            };
+            let branches = If {
+                then: side(&self.then)?,
+                otherwise: side(&self.otherwise)?,
+            };
             return Ok(b.apply(branches, &[&args[..1], &operands].concat()));
         }
         // Different elements take different sides: compute both and choose.
         let then = vmap::inline_batched(b, &self.then, &operands, &all, n)?;
         let otherwise = vmap::inline_batched(b, &self.otherwise, &operands, &all, n)?;
-        let pick = then.iter().zip(&otherwise).map(|(&x, &y)| choose(b, args[0], x, y));
+        let pick = then
+            .iter()
+            .zip(&otherwise)
+            .map(|(&x, &y)| choose(b, args[0], x, y));
         pick.collect()
     }
 
@@ -91,7 +127,11 @@ impl Primitive for If {
     fn cost(&self, args: &[Type], outs: &[Type]) -> Cost {
         let (x, y) = (self.then.cost(), self.otherwise.cost());
         let inner = if x.flops >= y.flops { x } else { y };
-        inner + Cost { flops: 0, bytes: traffic(args, outs) }
+        inner
+            + Cost {
+                flops: 0,
+                bytes: traffic(args, outs),
+            }
     }
 
     fn outputs_after_error(&self) -> usize {
@@ -102,7 +142,10 @@ impl Primitive for If {
 /// `select` with one condition per batch element.
 fn choose(b: &mut Builder, condition: Value, x: Value, y: Value) -> Result<Value, String> {
     let Type::Tensor(shape) = b.ty(x).clone() else {
-        return Err("a branch or loop that depends on the batch element carries a tape; apply vmap before grad".into());
+        return Err(
+            "a branch or loop that depends on the batch element carries a tape; apply vmap before grad"
+                .into(),
+        );
     };
     let spread = b.one(super::Broadcast { axes: vec![0], shape }, &[condition]);
     Ok(b.one(Select, &[spread, x, y]))
@@ -132,8 +175,10 @@ impl While {
             let mut b = Builder::new();
             let state: Vec<Value> = state.iter().map(|t| b.param(t.clone(), "state")).collect();
             let mut top = b.param(tape.clone(), "tape");
-            let captures: Vec<Value> =
-                g.param_types()[k..].iter().map(|t| b.param(t.clone(), "capture")).collect();
+            let captures: Vec<Value> = g.param_types()[k..]
+                .iter()
+                .map(|t| b.param(t.clone(), "capture"))
+                .collect();
             if push {
                 top = b.one(Push, &[&[top][..], &state].concat());
             }
@@ -143,7 +188,10 @@ impl While {
             }
             b.finish(&outs).map(Arc::new)
         };
-        Ok(While { cond: wrap(&self.cond, false)?, body: wrap(&self.body, true)? })
+        Ok(While {
+            cond: wrap(&self.cond, false)?,
+            body: wrap(&self.body, true)?,
+        })
     }
 
     /// The loop that pops the tape, recomputes each body and pulls cotangents back through it. It carries the tape, the
@@ -156,7 +204,10 @@ impl While {
         let params = |b: &mut Builder| {
             let tape = b.param(Type::Stack(state.into()), "tape");
             let d: Vec<Value> = state.iter().map(|t| b.param(t.clone(), "d state")).collect();
-            let sums: Vec<Value> = kept.iter().map(|&i| b.param(captures[i].clone(), "d capture")).collect();
+            let sums: Vec<Value> = kept
+                .iter()
+                .map(|&i| b.param(captures[i].clone(), "d capture"))
+                .collect();
             let captures: Vec<Value> = captures.iter().map(|t| b.param(t.clone(), "capture")).collect();
             (tape, d, sums, captures)
         };
@@ -176,7 +227,10 @@ impl While {
         for (&sum, &more) in sums.iter().zip(&pulled[k..]) {
             outs.push(b.sum_of(sum, more));
         }
-        Ok(While { cond: cond.into(), body: b.finish(&outs)?.into() })
+        Ok(While {
+            cond: cond.into(),
+            body: b.finish(&outs)?.into(),
+        })
     }
 }
 
@@ -196,7 +250,9 @@ impl Primitive for While {
         for (i, ty) in next.iter().enumerate() {
             match args.get(i) {
                 Some(&before) if before == ty => {}
-                Some(before) => return Err(format!("the loop turns state {} from {before} into {ty}", i + 1)),
+                Some(before) => {
+                    return Err(format!("the loop turns state {} from {before} into {ty}", i + 1));
+                }
                 None => return Err("the loop's body gives more values than it takes".into()),
             }
         }
@@ -206,7 +262,9 @@ impl Primitive for While {
     fn vjp(&self, b: &mut Builder, at: &Applied<'_>, d: &[Option<Value>]) -> Vec<Option<Value>> {
         let k = self.carried();
         let (Some(tape), Ok(back)) = (at.tape, self.untaped(at.wanted)) else {
-            b.fail(crate::Error::Internal("a loop was differentiated without its tape".into()));
+            b.fail(crate::Error::Internal(
+                "a loop was differentiated without its tape".into(),
+            ));
             return vec![None; at.args.len()];
         };
         let mut args = vec![tape];
@@ -221,11 +279,19 @@ impl Primitive for While {
         let given = b.apply(back, &args);
         let mut result = vec![None; at.args.len()];
         (0..k).for_each(|i| result[i] = Some(given[1 + i]));
-        kept.iter().enumerate().for_each(|(j, &i)| result[i] = Some(given[1 + k + j]));
+        kept.iter()
+            .enumerate()
+            .for_each(|(j, &i)| result[i] = Some(given[1 + k + j]));
         result
     }
 
-    fn batch(&self, b: &mut Builder, args: &[Value], batched: &[bool], n: usize) -> Result<Vec<Value>, String> {
+    fn batch(
+        &self,
+        b: &mut Builder,
+        args: &[Value],
+        batched: &[bool],
+        n: usize,
+    ) -> Result<Vec<Value>, String> {
         let k = self.carried();
         let args = broadcast_all(b, args, batched, n);
         let all = vec![true; args.len()];
@@ -239,22 +305,44 @@ impl Primitive for While {
         // Conditions count as true by not being zero, of whatever sign, so they become ones before they are summed.
         let (one, zero) = (any.full_like(1.0, more), any.full_like(0.0, more));
         let ones = any.one(Select, &[more, one, zero]);
-        let count = any.one(super::Reduce { kind: super::Reduction::Sum, axes: vec![0] }, &[ones]);
+        let count = any.one(
+            super::Reduce {
+                kind: super::Reduction::Sum,
+                axes: vec![0],
+            },
+            &[ones],
+        );
         let any = any.finish(&[count]).map_err(text)?;
 
         let mut step = Builder::new();
-        let params: Vec<Value> = body.param_types().into_iter().map(|t| step.param(t, "")).collect();
+        let params: Vec<Value> = body
+            .param_types()
+            .into_iter()
+            .map(|t| step.param(t, ""))
+            .collect();
         let more = step.inline(&cond, &params)[0];
         let next = step.inline(&body, &params);
-        let kept: Result<Vec<Value>, String> =
-            (0..k).map(|i| choose(&mut step, more, next[i], params[i])).collect();
+        let kept: Result<Vec<Value>, String> = (0..k)
+            .map(|i| choose(&mut step, more, next[i], params[i]))
+            .collect();
         let step = step.finish(&kept?).map_err(text)?;
-        Ok(b.apply(While { cond: any.into(), body: step.into() }, &args))
+        Ok(b.apply(
+            While {
+                cond: any.into(),
+                body: step.into(),
+            },
+            &args,
+        ))
     }
 
     /// One pass of the loop; how many there will be is not known.
     fn cost(&self, args: &[Type], outs: &[Type]) -> Cost {
-        self.cond.cost() + self.body.cost() + Cost { flops: 0, bytes: traffic(args, outs) }
+        self.cond.cost()
+            + self.body.cost()
+            + Cost {
+                flops: 0,
+                bytes: traffic(args, outs),
+            }
     }
 
     fn outputs_after_error(&self) -> usize {

@@ -61,6 +61,9 @@ impl Primitive for Custom {
 
     fn cost(&self, args: &[Type], outs: &[Type]) -> Cost {
         let elements: u64 = outs.iter().map(|t| t.slots() as u64).sum();
-        Cost { flops: elements * self.flops_per_element, bytes: traffic(args, outs) }
+        Cost {
+            flops: elements * self.flops_per_element,
+            bytes: traffic(args, outs),
+        }
     }
 }

@@ -35,7 +35,11 @@ impl Dot {
         let ([p, q], [r, s], batch) = match (x, y) {
             ([p, q], [r, s]) => ([*p, *q], [*r, *s], 1),
             ([i, p, q], [j, r, s]) if i == j => ([*p, *q], [*r, *s], *i),
-            _ => return Err(format!("{a} and {b} are not two matrices, nor two equally long stacks of matrices")),
+            _ => {
+                return Err(format!(
+                    "{a} and {b} are not two matrices, nor two equally long stacks of matrices"
+                ));
+            }
         };
         let (m, k) = if self.ta { (q, p) } else { (p, q) };
         let (l, n) = if self.tb { (s, r) } else { (r, s) };
@@ -61,11 +65,17 @@ impl Primitive for Dot {
         arity(args, 2)?;
         let (x, y) = (tensor(args, 0)?, tensor(args, 1)?);
         let e = self.extents(x, y)?;
-        Ok(vec![if x.rank() == 3 { Type::tensor([e.batch, e.m, e.n]) } else { Type::tensor([e.m, e.n]) }])
+        Ok(vec![if x.rank() == 3 {
+            Type::tensor([e.batch, e.m, e.n])
+        } else {
+            Type::tensor([e.m, e.n])
+        }])
     }
 
     fn vjp(&self, b: &mut Builder, at: &Applied<'_>, d: &[Option<Value>]) -> Vec<Option<Value>> {
-        let (Some(d), x, y, Dot { ta, tb }) = (d[0], at.args[0], at.args[1], *self) else { return vec![None, None] };
+        let (Some(d), x, y, Dot { ta, tb }) = (d[0], at.args[0], at.args[1], *self) else {
+            return vec![None, None];
+        };
         let dx = match ta {
             false => b.one(Dot { ta: false, tb: !tb }, &[d, y]),
             true => b.one(Dot { ta: tb, tb: true }, &[y, d]),
@@ -77,8 +87,18 @@ impl Primitive for Dot {
         vec![Some(dx), Some(dy)]
     }
 
-    fn batch(&self, b: &mut Builder, args: &[Value], batched: &[bool], n: usize) -> Result<Vec<Value>, String> {
-        let inner = args.iter().zip(batched).map(|(&v, &is)| b.shape(v).rank() - usize::from(is)).max();
+    fn batch(
+        &self,
+        b: &mut Builder,
+        args: &[Value],
+        batched: &[bool],
+        n: usize,
+    ) -> Result<Vec<Value>, String> {
+        let inner = args
+            .iter()
+            .zip(batched)
+            .map(|(&v, &is)| b.shape(v).rank() - usize::from(is))
+            .max();
         // A batch of rows times one matrix is one larger product.
         if inner == Some(2) && batched == [true, false] && !self.ta {
             let dims = b.shape(args[0]);
@@ -110,19 +130,33 @@ impl Primitive for Dot {
         const N: Axis = Axis::Factor(2);
         const K: Axis = Axis::Factor(3);
         let stacked = outs[0].shape().is_some_and(|s| s.rank() == 3);
-        let with = |pair: [Axis; 2]| if stacked { vec![B, pair[0], pair[1]] } else { pair.to_vec() };
+        let with = |pair: [Axis; 2]| {
+            if stacked {
+                vec![B, pair[0], pair[1]]
+            } else {
+                pair.to_vec()
+            }
+        };
         let _ = args;
         let x = if self.ta { [K, M] } else { [M, K] };
         let y = if self.tb { [N, K] } else { [K, N] };
-        Axes { args: vec![with(x), with(y)], outs: vec![with([M, N])] }
+        Axes {
+            args: vec![with(x), with(y)],
+            outs: vec![with([M, N])],
+        }
     }
 
     fn cost(&self, args: &[Type], outs: &[Type]) -> Cost {
         let shapes = (args[0].shape(), args[1].shape());
         let flops = match shapes {
-            (Some(x), Some(y)) => self.extents(x, y).map_or(0, |e| 2 * (e.batch * e.m * e.n * e.k) as u64),
+            (Some(x), Some(y)) => self
+                .extents(x, y)
+                .map_or(0, |e| 2 * (e.batch * e.m * e.n * e.k) as u64),
             _ => 0,
         };
-        Cost { flops, bytes: traffic(args, outs) }
+        Cost {
+            flops,
+            bytes: traffic(args, outs),
+        }
     }
 }

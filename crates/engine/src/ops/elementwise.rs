@@ -30,7 +30,9 @@ impl Unary {
     /// All of them.
     pub const ALL: [Unary; 14] = {
         use Unary::*;
-        [Neg, Abs, Sign, Exp, Log, Sqrt, Recip, Sin, Cos, Tanh, Sigmoid, Relu, Erf, Floor]
+        [
+            Neg, Abs, Sign, Exp, Log, Sqrt, Recip, Sin, Cos, Tanh, Sigmoid, Relu, Erf, Floor,
+        ]
     };
 }
 
@@ -45,7 +47,9 @@ impl Primitive for Unary {
     }
 
     fn vjp(&self, b: &mut Builder, at: &Applied<'_>, d: &[Option<Value>]) -> Vec<Option<Value>> {
-        let (Some(d), x, y) = (d[0], at.args[0], at.outs[0]) else { return vec![None] };
+        let (Some(d), x, y) = (d[0], at.args[0], at.outs[0]) else {
+            return vec![None];
+        };
         vec![match self {
             Unary::Neg => Some(b.neg(d)),
             Unary::Abs => {
@@ -138,7 +142,10 @@ impl Binary {
 
     /// True when the arguments may be exchanged.
     pub fn commutes(self) -> bool {
-        matches!(self, Binary::Add | Binary::Mul | Binary::Max | Binary::Min | Binary::Equal)
+        matches!(
+            self,
+            Binary::Add | Binary::Mul | Binary::Max | Binary::Min | Binary::Equal
+        )
     }
 }
 
@@ -157,7 +164,9 @@ impl Primitive for Binary {
     }
 
     fn vjp(&self, b: &mut Builder, at: &Applied<'_>, d: &[Option<Value>]) -> Vec<Option<Value>> {
-        let (Some(d), x, y, z) = (d[0], at.args[0], at.args[1], at.outs[0]) else { return vec![None, None] };
+        let (Some(d), x, y, z) = (d[0], at.args[0], at.args[1], at.outs[0]) else {
+            return vec![None, None];
+        };
         match self {
             Binary::Add => vec![Some(d), Some(d)],
             Binary::Sub => vec![Some(d), Some(b.neg(d))],
@@ -171,7 +180,10 @@ impl Primitive for Binary {
             Binary::Max | Binary::Min => {
                 let second = if *self == Binary::Max { [x, y] } else { [y, x] };
                 let (pick, zero) = (b.one(Binary::Less, &second), b.full_like(0.0, x));
-                vec![Some(b.one(Select, &[pick, zero, d])), Some(b.one(Select, &[pick, d, zero]))]
+                vec![
+                    Some(b.one(Select, &[pick, zero, d])),
+                    Some(b.one(Select, &[pick, d, zero])),
+                ]
             }
             Binary::Pow => {
                 let one = b.full_like(1.0, y);
@@ -186,7 +198,13 @@ impl Primitive for Binary {
         }
     }
 
-    fn batch(&self, b: &mut Builder, args: &[Value], batched: &[bool], n: usize) -> Result<Vec<Value>, String> {
+    fn batch(
+        &self,
+        b: &mut Builder,
+        args: &[Value],
+        batched: &[bool],
+        n: usize,
+    ) -> Result<Vec<Value>, String> {
         let args = broadcast_all(b, args, batched, n);
         Ok(b.apply(*self, &args))
     }
@@ -221,10 +239,20 @@ impl Primitive for Select {
     fn vjp(&self, b: &mut Builder, at: &Applied<'_>, d: &[Option<Value>]) -> Vec<Option<Value>> {
         let Some(d) = d[0] else { return vec![None; 3] };
         let (c, zero) = (at.args[0], b.full_like(0.0, d));
-        vec![None, Some(b.one(Select, &[c, d, zero])), Some(b.one(Select, &[c, zero, d]))]
+        vec![
+            None,
+            Some(b.one(Select, &[c, d, zero])),
+            Some(b.one(Select, &[c, zero, d])),
+        ]
     }
 
-    fn batch(&self, b: &mut Builder, args: &[Value], batched: &[bool], n: usize) -> Result<Vec<Value>, String> {
+    fn batch(
+        &self,
+        b: &mut Builder,
+        args: &[Value],
+        batched: &[bool],
+        n: usize,
+    ) -> Result<Vec<Value>, String> {
         let args = broadcast_all(b, args, batched, n);
         Ok(b.apply(*self, &args))
     }
@@ -239,5 +267,8 @@ impl Primitive for Select {
 }
 
 fn elementwise_cost(args: &[Type], outs: &[Type]) -> Cost {
-    Cost { flops: outs.iter().map(|t| t.slots() as u64).sum(), bytes: traffic(args, outs) }
+    Cost {
+        flops: outs.iter().map(|t| t.slots() as u64).sum(),
+        bytes: traffic(args, outs),
+    }
 }

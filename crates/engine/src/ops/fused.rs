@@ -52,12 +52,21 @@ impl Primitive for Fused {
         grad::inline_pullback(b, &self.body, at.args, d, at.wanted)
     }
 
-    fn batch(&self, b: &mut Builder, args: &[Value], batched: &[bool], n: usize) -> Result<Vec<Value>, String> {
+    fn batch(
+        &self,
+        b: &mut Builder,
+        args: &[Value],
+        batched: &[bool],
+        n: usize,
+    ) -> Result<Vec<Value>, String> {
         vmap::inline_batched(b, &self.body, args, batched, n)
     }
 
     fn cost(&self, args: &[Type], outs: &[Type]) -> Cost {
-        Cost { flops: self.body.cost().flops, bytes: traffic(args, outs) }
+        Cost {
+            flops: self.body.cost().flops,
+            bytes: traffic(args, outs),
+        }
     }
 
     fn outputs_after_error(&self) -> usize {

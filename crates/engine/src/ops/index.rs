@@ -37,7 +37,13 @@ impl Primitive for Gather {
         vec![d[0].map(|d| b.one(Scatter { rows }, &[at.args[1], d])), None]
     }
 
-    fn batch(&self, b: &mut Builder, args: &[Value], batched: &[bool], n: usize) -> Result<Vec<Value>, String> {
+    fn batch(
+        &self,
+        b: &mut Builder,
+        args: &[Value],
+        batched: &[bool],
+        n: usize,
+    ) -> Result<Vec<Value>, String> {
         if batched == [false, true] {
             return Ok(b.apply(*self, args));
         }
@@ -59,12 +65,18 @@ impl Primitive for Gather {
         for i in 1..axes.args[0].len() {
             axes.args[0][i] = Axis::Factor((picked + i - 1) as u32);
         }
-        axes.outs[0].iter_mut().enumerate().for_each(|(i, a)| *a = Axis::Factor(i as u32));
+        axes.outs[0]
+            .iter_mut()
+            .enumerate()
+            .for_each(|(i, a)| *a = Axis::Factor(i as u32));
         axes
     }
 
     fn cost(&self, args: &[Type], outs: &[Type]) -> Cost {
-        Cost { flops: 0, bytes: traffic(&args[1..], outs) + traffic(&[], outs) }
+        Cost {
+            flops: 0,
+            bytes: traffic(&args[1..], outs) + traffic(&[], outs),
+        }
     }
 }
 
@@ -77,7 +89,9 @@ impl Primitive for Scatter {
         arity(args, 2)?;
         let (indices, values) = (tensor(args, 0)?, tensor(args, 1)?);
         let Some(rest) = values.dims().strip_prefix(indices.dims()) else {
-            return Err(format!("values {values} do not begin with the axes of the indices {indices}"));
+            return Err(format!(
+                "values {values} do not begin with the axes of the indices {indices}"
+            ));
         };
         Ok(vec![Type::tensor([&[self.rows], rest].concat())])
     }
@@ -86,17 +100,28 @@ impl Primitive for Scatter {
         vec![None, d[0].map(|d| b.one(Gather, &[d, at.args[0]]))]
     }
 
-    fn batch(&self, b: &mut Builder, args: &[Value], batched: &[bool], n: usize) -> Result<Vec<Value>, String> {
+    fn batch(
+        &self,
+        b: &mut Builder,
+        args: &[Value],
+        batched: &[bool],
+        n: usize,
+    ) -> Result<Vec<Value>, String> {
         let args = broadcast_all(b, args, batched, n);
         let indices = b.shape(args[0]);
         let moved = own_part(b, args[0], &indices, self.rows);
         let long = b.one(Scatter { rows: n * self.rows }, &[moved, args[1]]);
         let shape = b.shape(long);
-        Ok(vec![b.reshape(long, [&[n, self.rows], &shape.dims()[1..]].concat())])
+        Ok(vec![
+            b.reshape(long, [&[n, self.rows], &shape.dims()[1..]].concat()),
+        ])
     }
 
     fn cost(&self, args: &[Type], outs: &[Type]) -> Cost {
-        Cost { flops: args[1].slots() as u64, bytes: traffic(args, outs) }
+        Cost {
+            flops: args[1].slots() as u64,
+            bytes: traffic(args, outs),
+        }
     }
 }
 
@@ -104,6 +129,12 @@ impl Primitive for Scatter {
 fn own_part(b: &mut Builder, indices: Value, shape: &Shape, rows: usize) -> Value {
     let n = shape.dims()[0];
     let offsets = b.constant((0..n).map(|i| (i * rows) as f32).collect(), [n]);
-    let spread = b.one(super::Broadcast { axes: vec![0], shape: shape.clone() }, &[offsets]);
+    let spread = b.one(
+        super::Broadcast {
+            axes: vec![0],
+            shape: shape.clone(),
+        },
+        &[offsets],
+    );
     b.add(indices, spread)
 }

@@ -32,14 +32,17 @@ pub use fused::{Fused, Kind};
 pub use index::{Gather, Scatter};
 pub use reduce::{Broadcast, Reduce, Reduction};
 pub use shape::{Concat, Pad, Reshape, Slice, Transpose};
-pub use source::{Const, Distribution, Full, KEY, Random, key};
 pub(crate) use source::uniform_bits;
+pub use source::{Const, Distribution, Full, KEY, Random, key};
 pub use stack::{Empty, Merge, NotEmpty, Pop, Push};
 pub use update::{Rule, Update};
 
 /// What is computed by a node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs, reason = "each variant is named after the documented struct it holds")]
+#[allow(
+    missing_docs,
+    reason = "each variant is named after the documented struct it holds"
+)]
 pub enum Op {
     Unary(Unary),
     Binary(Binary),
@@ -84,7 +87,13 @@ pub trait Primitive {
 
     /// Emits the op applied to a whole batch: arguments marked `batched` carry a new outermost axis of extent `n`.
     /// Every result carries it too. At least one argument is batched.
-    fn batch(&self, b: &mut Builder, args: &[Value], batched: &[bool], n: usize) -> Result<Vec<Value>, String>;
+    fn batch(
+        &self,
+        b: &mut Builder,
+        args: &[Value],
+        batched: &[bool],
+        n: usize,
+    ) -> Result<Vec<Value>, String>;
 
     /// Which axes of arguments and results run together, as in an einsum.
     fn axes(&self, args: &[Type], outs: &[Type]) -> Axes {
@@ -93,7 +102,10 @@ pub trait Primitive {
 
     /// Floating-point operations and bytes moved by one evaluation.
     fn cost(&self, args: &[Type], outs: &[Type]) -> Cost {
-        Cost { flops: 0, bytes: traffic(args, outs) }
+        Cost {
+            flops: 0,
+            bytes: traffic(args, outs),
+        }
     }
 
     /// How many values to hand out after a type error, so that building can go on to the end.
@@ -126,7 +138,10 @@ pub struct Cost {
 impl Add for Cost {
     type Output = Cost;
     fn add(self, other: Cost) -> Cost {
-        Cost { flops: self.flops.saturating_add(other.flops), bytes: self.bytes.saturating_add(other.bytes) }
+        Cost {
+            flops: self.flops.saturating_add(other.flops),
+            bytes: self.bytes.saturating_add(other.bytes),
+        }
     }
 }
 
@@ -159,13 +174,24 @@ impl Axes {
     /// Nothing may be split.
     pub fn whole(args: &[Type], outs: &[Type]) -> Axes {
         let all = |types: &[Type]| types.iter().map(|t| vec![Axis::Whole; rank(t)]).collect();
-        Axes { args: all(args), outs: all(outs) }
+        Axes {
+            args: all(args),
+            outs: all(outs),
+        }
     }
 
     /// Every argument and result has the same axes.
     pub fn pointwise(args: &[Type], outs: &[Type]) -> Axes {
-        let all = |types: &[Type]| types.iter().map(|t| (0..rank(t) as u32).map(Axis::Factor).collect()).collect();
-        Axes { args: all(args), outs: all(outs) }
+        let all = |types: &[Type]| {
+            types
+                .iter()
+                .map(|t| (0..rank(t) as u32).map(Axis::Factor).collect())
+                .collect()
+        };
+        Axes {
+            args: all(args),
+            outs: all(outs),
+        }
     }
 }
 
@@ -180,12 +206,18 @@ pub(crate) fn traffic(args: &[Type], outs: &[Type]) -> u64 {
 
 /// Checks the number of arguments.
 pub(crate) fn arity(args: &[&Type], n: usize) -> Result<(), String> {
-    if args.len() == n { Ok(()) } else { Err(format!("it takes {n} arguments, not {}", args.len())) }
+    if args.len() == n {
+        Ok(())
+    } else {
+        Err(format!("it takes {n} arguments, not {}", args.len()))
+    }
 }
 
 /// The shape of argument `i`, which must be a tensor.
 pub(crate) fn tensor<'a>(args: &[&'a Type], i: usize) -> Result<&'a crate::types::Shape, String> {
-    args[i].shape().ok_or_else(|| format!("argument {} is not a tensor", i + 1))
+    args[i]
+        .shape()
+        .ok_or_else(|| format!("argument {} is not a tensor", i + 1))
 }
 
 impl Op {
@@ -234,8 +266,14 @@ impl Op {
     /// The op with each inner graph replaced.
     pub fn map_graphs<E>(&self, mut f: impl FnMut(&Graph) -> Result<Graph, E>) -> Result<Op, E> {
         Ok(match self {
-            Op::If(p) => Op::If(If { then: f(&p.then)?.into(), otherwise: f(&p.otherwise)?.into() }),
-            Op::While(p) => Op::While(While { cond: f(&p.cond)?.into(), body: f(&p.body)?.into() }),
+            Op::If(p) => Op::If(If {
+                then: f(&p.then)?.into(),
+                otherwise: f(&p.otherwise)?.into(),
+            }),
+            Op::While(p) => Op::While(While {
+                cond: f(&p.cond)?.into(),
+                body: f(&p.body)?.into(),
+            }),
             other => other.clone(),
         })
     }
@@ -256,11 +294,14 @@ macro_rules! from_ops {
     ($($name:ident),*) => { $(impl From<$name> for Op { fn from(op: $name) -> Op { Op::$name(op) } })* };
 }
 from_ops!(
-    Unary, Binary, Select, Reduce, Broadcast, Dot, Reshape, Transpose, Slice, Pad, Concat, Gather, Scatter, Const, Full,
-    Random, If, While, Empty, Push, Pop, NotEmpty, Merge, Update, Fused, Custom
+    Unary, Binary, Select, Reduce, Broadcast, Dot, Reshape, Transpose, Slice, Pad, Concat, Gather, Scatter,
+    Const, Full, Random, If, While, Empty, Push, Pop, NotEmpty, Merge, Update, Fused, Custom
 );
 
 /// Gives every unbatched argument the batch axis.
 pub(crate) fn broadcast_all(b: &mut Builder, args: &[Value], batched: &[bool], n: usize) -> Vec<Value> {
-    args.iter().zip(batched).map(|(&v, &is)| if is { v } else { b.repeat_batch(v, n) }).collect()
+    args.iter()
+        .zip(batched)
+        .map(|(&v, &is)| if is { v } else { b.repeat_batch(v, n) })
+        .collect()
 }

@@ -50,16 +50,24 @@ impl Primitive for Reduce {
         arity(args, 1)?;
         let x = tensor(args, 0)?;
         if !ascending(&self.axes, x.rank()) {
-            return Err(format!("axes {:?} are not distinct axes of {x} in ascending order", self.axes));
+            return Err(format!(
+                "axes {:?} are not distinct axes of {x} in ascending order",
+                self.axes
+            ));
         }
         let dims: Vec<usize> = self.kept(x.rank()).iter().map(|&a| x.dims()[a]).collect();
         Ok(vec![Type::tensor(dims)])
     }
 
     fn vjp(&self, b: &mut Builder, at: &Applied<'_>, d: &[Option<Value>]) -> Vec<Option<Value>> {
-        let (Some(d), x) = (d[0], at.args[0]) else { return vec![None] };
+        let (Some(d), x) = (d[0], at.args[0]) else {
+            return vec![None];
+        };
         let shape = b.shape(x);
-        let spread = Broadcast { axes: self.kept(shape.rank()), shape: shape.clone() };
+        let spread = Broadcast {
+            axes: self.kept(shape.rank()),
+            shape: shape.clone(),
+        };
         vec![Some(match self.kind {
             Reduction::Sum => b.one(spread, &[d]),
             Reduction::Mean => {
@@ -70,7 +78,13 @@ impl Primitive for Reduce {
             Reduction::Max | Reduction::Min => {
                 let extreme = b.one(spread.clone(), &[at.outs[0]]);
                 let hit = b.one(Binary::Equal, &[x, extreme]);
-                let ties = b.one(Reduce { kind: Reduction::Sum, axes: self.axes.clone() }, &[hit]);
+                let ties = b.one(
+                    Reduce {
+                        kind: Reduction::Sum,
+                        axes: self.axes.clone(),
+                    },
+                    &[hit],
+                );
                 let share = b.div(d, ties);
                 let share = b.one(spread, &[share]);
                 let zero = b.full_like(0.0, x);
@@ -80,17 +94,33 @@ impl Primitive for Reduce {
     }
 
     fn batch(&self, b: &mut Builder, args: &[Value], _: &[bool], _: usize) -> Result<Vec<Value>, String> {
-        Ok(b.apply(Reduce { kind: self.kind, axes: self.axes.iter().map(|a| a + 1).collect() }, args))
+        Ok(b.apply(
+            Reduce {
+                kind: self.kind,
+                axes: self.axes.iter().map(|a| a + 1).collect(),
+            },
+            args,
+        ))
     }
 
     fn axes(&self, args: &[Type], outs: &[Type]) -> Axes {
         let all = Axes::pointwise(args, outs).args;
-        let kept = self.kept(all[0].len()).iter().map(|&a| Axis::Factor(a as u32)).collect();
-        Axes { args: all, outs: vec![kept] }
+        let kept = self
+            .kept(all[0].len())
+            .iter()
+            .map(|&a| Axis::Factor(a as u32))
+            .collect();
+        Axes {
+            args: all,
+            outs: vec![kept],
+        }
     }
 
     fn cost(&self, args: &[Type], outs: &[Type]) -> Cost {
-        Cost { flops: args[0].slots() as u64, bytes: traffic(args, outs) }
+        Cost {
+            flops: args[0].slots() as u64,
+            bytes: traffic(args, outs),
+        }
     }
 }
 
@@ -114,20 +144,43 @@ impl Primitive for Broadcast {
         if x.rank() != self.axes.len() || !ascending(&self.axes, self.shape.rank()) {
             return Err(format!("axes {:?} do not place {x} in {}", self.axes, self.shape));
         }
-        if self.axes.iter().zip(x.dims()).any(|(&a, &d)| self.shape.dims()[a] != d) {
+        if self
+            .axes
+            .iter()
+            .zip(x.dims())
+            .any(|(&a, &d)| self.shape.dims()[a] != d)
+        {
             return Err(format!("{x} does not fit axes {:?} of {}", self.axes, self.shape));
         }
         Ok(vec![Type::Tensor(self.shape.clone())])
     }
 
     fn vjp(&self, b: &mut Builder, _: &Applied<'_>, d: &[Option<Value>]) -> Vec<Option<Value>> {
-        let axes = (0..self.shape.rank()).filter(|a| !self.axes.contains(a)).collect();
-        vec![d[0].map(|d| b.one(Reduce { kind: Reduction::Sum, axes }, &[d]))]
+        let axes = (0..self.shape.rank())
+            .filter(|a| !self.axes.contains(a))
+            .collect();
+        vec![d[0].map(|d| {
+            b.one(
+                Reduce {
+                    kind: Reduction::Sum,
+                    axes,
+                },
+                &[d],
+            )
+        })]
     }
 
     fn batch(&self, b: &mut Builder, args: &[Value], _: &[bool], n: usize) -> Result<Vec<Value>, String> {
-        let axes = std::iter::once(0).chain(self.axes.iter().map(|a| a + 1)).collect();
-        Ok(b.apply(Broadcast { axes, shape: self.shape.batched(n) }, args))
+        let axes = std::iter::once(0)
+            .chain(self.axes.iter().map(|a| a + 1))
+            .collect();
+        Ok(b.apply(
+            Broadcast {
+                axes,
+                shape: self.shape.batched(n),
+            },
+            args,
+        ))
     }
 
     fn axes(&self, _: &[Type], _: &[Type]) -> Axes {

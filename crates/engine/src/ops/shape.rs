@@ -22,7 +22,11 @@ impl Primitive for Reshape {
         arity(args, 1)?;
         let x = tensor(args, 0)?;
         if self.shape.checked_elements() != Some(x.elements()) {
-            return Err(format!("{x} has {} elements and {} has another number", x.elements(), self.shape));
+            return Err(format!(
+                "{x} has {} elements and {} has another number",
+                x.elements(),
+                self.shape
+            ));
         }
         Ok(vec![Type::Tensor(self.shape.clone())])
     }
@@ -33,7 +37,12 @@ impl Primitive for Reshape {
     }
 
     fn batch(&self, b: &mut Builder, args: &[Value], _: &[bool], n: usize) -> Result<Vec<Value>, String> {
-        Ok(b.apply(Reshape { shape: self.shape.batched(n) }, args))
+        Ok(b.apply(
+            Reshape {
+                shape: self.shape.batched(n),
+            },
+            args,
+        ))
     }
 
     fn axes(&self, args: &[Type], outs: &[Type]) -> Axes {
@@ -68,7 +77,9 @@ impl Primitive for Transpose {
         if !sorted.iter().copied().eq(0..x.rank()) {
             return Err(format!("{:?} is not an order of the axes of {x}", self.order));
         }
-        Ok(vec![Type::tensor(self.order.iter().map(|&a| x.dims()[a]).collect::<Vec<_>>())])
+        Ok(vec![Type::tensor(
+            self.order.iter().map(|&a| x.dims()[a]).collect::<Vec<_>>(),
+        )])
     }
 
     fn vjp(&self, b: &mut Builder, _: &Applied<'_>, d: &[Option<Value>]) -> Vec<Option<Value>> {
@@ -78,14 +89,19 @@ impl Primitive for Transpose {
     }
 
     fn batch(&self, b: &mut Builder, args: &[Value], _: &[bool], _: usize) -> Result<Vec<Value>, String> {
-        let order = std::iter::once(0).chain(self.order.iter().map(|a| a + 1)).collect();
+        let order = std::iter::once(0)
+            .chain(self.order.iter().map(|a| a + 1))
+            .collect();
         Ok(b.apply(Transpose { order }, args))
     }
 
     fn axes(&self, args: &[Type], outs: &[Type]) -> Axes {
         let all = Axes::pointwise(args, outs).args;
         let moved = self.order.iter().map(|&a| all[0][a]).collect();
-        Axes { args: all, outs: vec![moved] }
+        Axes {
+            args: all,
+            outs: vec![moved],
+        }
     }
 }
 
@@ -102,7 +118,9 @@ pub struct Slice {
 
 impl Slice {
     fn extents(&self) -> Vec<usize> {
-        (0..self.start.len()).map(|i| (self.stop[i] - self.start[i]).div_ceil(self.step[i])).collect()
+        (0..self.start.len())
+            .map(|i| (self.stop[i] - self.start[i]).div_ceil(self.step[i]))
+            .collect()
     }
 }
 
@@ -113,7 +131,10 @@ impl Primitive for Slice {
             step => format!("{}..{}/{step}", self.start[i], self.stop[i]),
         };
         match self.start.len() == self.stop.len() && self.stop.len() == self.step.len() {
-            true => format!("slice[{}]", (0..self.start.len()).map(axis).collect::<Vec<_>>().join(", ")),
+            true => format!(
+                "slice[{}]",
+                (0..self.start.len()).map(axis).collect::<Vec<_>>().join(", ")
+            ),
             false => "slice".into(),
         }
     }
@@ -125,7 +146,8 @@ impl Primitive for Slice {
         if self.start.len() != n || self.stop.len() != n || self.step.len() != n {
             return Err(format!("it names {} axes of {x}", self.start.len()));
         }
-        let bad = |i: &usize| self.start[*i] > self.stop[*i] || self.stop[*i] > x.dims()[*i] || self.step[*i] == 0;
+        let bad =
+            |i: &usize| self.start[*i] > self.stop[*i] || self.stop[*i] > x.dims()[*i] || self.step[*i] == 0;
         if let Some(i) = (0..n).find(bad) {
             let (start, stop, step) = (self.start[i], self.stop[i], self.step[i]);
             return Err(format!("{start}..{stop} by {step} is outside axis {i} of {x}"));
@@ -136,10 +158,18 @@ impl Primitive for Slice {
     fn vjp(&self, b: &mut Builder, at: &Applied<'_>, d: &[Option<Value>]) -> Vec<Option<Value>> {
         let shape = b.shape(at.args[0]);
         let extents = self.extents();
-        let covered = |i: usize| if extents[i] == 0 { 0 } else { (extents[i] - 1) * self.step[i] + 1 };
+        let covered = |i: usize| {
+            if extents[i] == 0 {
+                0
+            } else {
+                (extents[i] - 1) * self.step[i] + 1
+            }
+        };
         let pad = Pad {
             low: self.start.clone(),
-            high: (0..extents.len()).map(|i| shape.dims()[i] - self.start[i] - covered(i)).collect(),
+            high: (0..extents.len())
+                .map(|i| shape.dims()[i] - self.start[i] - covered(i))
+                .collect(),
             gap: self.step.iter().map(|s| s - 1).collect(),
         };
         vec![d[0].map(|d| b.one(pad, &[d]))]
@@ -147,7 +177,11 @@ impl Primitive for Slice {
 
     fn batch(&self, b: &mut Builder, args: &[Value], _: &[bool], n: usize) -> Result<Vec<Value>, String> {
         let front = |first: usize, rest: &[usize]| [&[first], rest].concat();
-        let slice = Slice { start: front(0, &self.start), stop: front(n, &self.stop), step: front(1, &self.step) };
+        let slice = Slice {
+            start: front(0, &self.start),
+            stop: front(n, &self.stop),
+            step: front(1, &self.step),
+        };
         Ok(b.apply(slice, args))
     }
 
@@ -186,7 +220,8 @@ impl Primitive for Pad {
             spread.checked_add(self.low[i])?.checked_add(self.high[i])
         };
         let dims: Option<Vec<usize>> = (0..n).map(extent).collect();
-        dims.map(|d| vec![Type::tensor(d)]).ok_or_else(|| "the result is too large".into())
+        dims.map(|d| vec![Type::tensor(d)])
+            .ok_or_else(|| "the result is too large".into())
     }
 
     fn vjp(&self, b: &mut Builder, at: &Applied<'_>, d: &[Option<Value>]) -> Vec<Option<Value>> {
@@ -205,7 +240,14 @@ impl Primitive for Pad {
 
     fn batch(&self, b: &mut Builder, args: &[Value], _: &[bool], _: usize) -> Result<Vec<Value>, String> {
         let front = |rest: &[usize]| [&[0], rest].concat();
-        Ok(b.apply(Pad { low: front(&self.low), high: front(&self.high), gap: front(&self.gap) }, args))
+        Ok(b.apply(
+            Pad {
+                low: front(&self.low),
+                high: front(&self.high),
+                gap: front(&self.gap),
+            },
+            args,
+        ))
     }
 
     fn axes(&self, args: &[Type], outs: &[Type]) -> Axes {
@@ -252,13 +294,17 @@ impl Primitive for Concat {
             if next.rank() != dims.len() || !(0..dims.len()).all(fits) {
                 return Err(format!("{first} and {next} differ beside axis {}", self.axis));
             }
-            dims[self.axis] = dims[self.axis].checked_add(next.dims()[self.axis]).ok_or("the result is too large")?;
+            dims[self.axis] = dims[self.axis]
+                .checked_add(next.dims()[self.axis])
+                .ok_or("the result is too large")?;
         }
         Ok(vec![Type::tensor(dims)])
     }
 
     fn vjp(&self, b: &mut Builder, at: &Applied<'_>, d: &[Option<Value>]) -> Vec<Option<Value>> {
-        let Some(d) = d[0] else { return vec![None; at.args.len()] };
+        let Some(d) = d[0] else {
+            return vec![None; at.args.len()];
+        };
         let mut offset = 0;
         let pieces = at.args.iter().map(|&x| {
             let shape = b.shape(x);
@@ -267,19 +313,35 @@ impl Primitive for Concat {
             start[self.axis] = offset;
             offset += stop[self.axis];
             stop[self.axis] = offset;
-            Some(b.one(Slice { start, stop, step: vec![1; shape.rank()] }, &[d]))
+            Some(b.one(
+                Slice {
+                    start,
+                    stop,
+                    step: vec![1; shape.rank()],
+                },
+                &[d],
+            ))
         });
         pieces.collect()
     }
 
-    fn batch(&self, b: &mut Builder, args: &[Value], batched: &[bool], n: usize) -> Result<Vec<Value>, String> {
+    fn batch(
+        &self,
+        b: &mut Builder,
+        args: &[Value],
+        batched: &[bool],
+        n: usize,
+    ) -> Result<Vec<Value>, String> {
         let args = broadcast_all(b, args, batched, n);
         Ok(b.apply(Concat { axis: self.axis + 1 }, &args))
     }
 
     fn axes(&self, args: &[Type], outs: &[Type]) -> Axes {
         let mut axes = Axes::pointwise(args, outs);
-        axes.args.iter_mut().chain(&mut axes.outs).for_each(|a| a[self.axis] = Axis::Whole);
+        axes.args
+            .iter_mut()
+            .chain(&mut axes.outs)
+            .for_each(|a| a[self.axis] = Axis::Whole);
         axes
     }
 }

@@ -21,7 +21,12 @@ pub struct Const {
 /// Equal bits: a NaN literal is itself, and 0 is not -0.
 impl PartialEq for Const {
     fn eq(&self, other: &Const) -> bool {
-        let same = || self.data.iter().zip(other.data.iter()).all(|(a, b)| a.to_bits() == b.to_bits());
+        let same = || {
+            self.data
+                .iter()
+                .zip(other.data.iter())
+                .all(|(a, b)| a.to_bits() == b.to_bits())
+        };
         self.shape == other.shape && self.data.len() == other.data.len() && same()
     }
 }
@@ -42,7 +47,8 @@ mod bits {
             u32::from_str_radix(digits, 16).ok().map(f32::from_bits)
         };
         let data: Option<Vec<f32>> = text.as_bytes().chunks(8).map(word).collect();
-        data.map(Into::into).ok_or_else(|| serde::de::Error::custom("a constant is not hexadecimal"))
+        data.map(Into::into)
+            .ok_or_else(|| serde::de::Error::custom("a constant is not hexadecimal"))
     }
 }
 
@@ -115,7 +121,13 @@ impl Primitive for Full {
     }
 
     fn batch(&self, b: &mut Builder, _: &[Value], _: &[bool], n: usize) -> Result<Vec<Value>, String> {
-        Ok(b.apply(Full { shape: self.shape.batched(n), value: self.value }, &[]))
+        Ok(b.apply(
+            Full {
+                shape: self.shape.batched(n),
+                value: self.value,
+            },
+            &[],
+        ))
     }
 
     fn axes(&self, args: &[Type], outs: &[Type]) -> Axes {
@@ -139,7 +151,12 @@ pub const KEY: usize = 4;
 pub fn key(seed: u32, counter: u32) -> [f32; KEY] {
     // 16-bit halves are exact in f32.
     let half = |x: u32| x as f32;
-    [half(seed & 0xffff), half(seed >> 16), half(counter & 0xffff), half(counter >> 16)]
+    [
+        half(seed & 0xffff),
+        half(seed >> 16),
+        half(counter & 0xffff),
+        half(counter >> 16),
+    ]
 }
 
 /// Random numbers as a pure function of a key, which is the argument `[.., KEY]`; the key's leading axes lead the result.
@@ -185,7 +202,10 @@ impl Primitive for Random {
 
     fn cost(&self, _: &[Type], outs: &[Type]) -> Cost {
         let n = outs[0].slots() as u64;
-        Cost { flops: 10 * n, bytes: 4 * n }
+        Cost {
+            flops: 10 * n,
+            bytes: 4 * n,
+        }
     }
 }
 
@@ -196,7 +216,8 @@ pub(crate) fn uniform_bits(key: [u32; KEY], salt: u32, index: u64) -> u64 {
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
     };
-    let seed = u64::from(key[0]) | u64::from(key[1]) << 16 | u64::from(key[2]) << 32 | u64::from(key[3]) << 48;
+    let seed =
+        u64::from(key[0]) | u64::from(key[1]) << 16 | u64::from(key[2]) << 32 | u64::from(key[3]) << 48;
     let stream = mix(seed.wrapping_add(0x9e37_79b9_7f4a_7c15)).wrapping_add(u64::from(salt));
     mix(mix(stream).wrapping_add(index.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
 }

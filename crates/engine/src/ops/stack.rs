@@ -42,7 +42,9 @@ fn frame<'a>(args: &[&'a Type]) -> Result<&'a Arc<[Type]>, String> {
 }
 
 fn no_batch(what: &str) -> Result<Vec<Value>, String> {
-    Err(format!("`{what}` of a loop's tape cannot be batched; apply vmap first and grad to its result"))
+    Err(format!(
+        "`{what}` of a loop's tape cannot be batched; apply vmap first and grad to its result"
+    ))
 }
 
 impl Primitive for Empty {
@@ -101,7 +103,11 @@ impl Primitive for Pop {
     }
 
     fn vjp(&self, b: &mut Builder, at: &Applied<'_>, d: &[Option<Value>]) -> Vec<Option<Value>> {
-        let full: Vec<Value> = d.iter().zip(at.outs).map(|(d, &o)| d.unwrap_or_else(|| b.zero_like(o))).collect();
+        let full: Vec<Value> = d
+            .iter()
+            .zip(at.outs)
+            .map(|(d, &o)| d.unwrap_or_else(|| b.zero_like(o)))
+            .collect();
         vec![Some(b.one(Push, &full))]
     }
 

@@ -78,7 +78,14 @@ impl Rule {
     fn emit(&self, b: &mut Builder, p: Value, g: Value, hyper: Value, states: &[Value]) -> Vec<Value> {
         let shape = b.shape(p);
         let number = |b: &mut Builder, i: usize| {
-            let one = b.one(Slice { start: vec![i], stop: vec![i + 1], step: vec![1] }, &[hyper]);
+            let one = b.one(
+                Slice {
+                    start: vec![i],
+                    stop: vec![i + 1],
+                    step: vec![1],
+                },
+                &[hyper],
+            );
             let scalar = b.one(Reshape { shape: [].into() }, &[one]);
             b.broadcast_to(scalar, &shape)
         };
@@ -110,7 +117,11 @@ impl Rule {
                 let g = decayed(b, g, weight_decay);
                 vec![descend(b, p, rate, g)]
             }
-            Rule::Momentum { momentum, nesterov, weight_decay } => {
+            Rule::Momentum {
+                momentum,
+                nesterov,
+                weight_decay,
+            } => {
                 let g = decayed(b, g, weight_decay);
                 let kept = b.scale(states[0], momentum);
                 let velocity = b.add(kept, g);
@@ -135,7 +146,13 @@ impl Rule {
                 let direction = over_root(b, g, v, eps);
                 vec![descend(b, p, rate, direction), v]
             }
-            Rule::Adam { beta1, beta2, eps, weight_decay, decoupled } => {
+            Rule::Adam {
+                beta1,
+                beta2,
+                eps,
+                weight_decay,
+                decoupled,
+            } => {
                 let (c1, c2) = (number(b, 1), number(b, 2));
                 let (mut start, mut g) = (p, g);
                 if decoupled {
@@ -171,7 +188,9 @@ impl Update {
         let p = b.param(parameter.clone(), "parameter");
         let g = b.param(parameter.clone(), "gradient");
         let hyper = b.param(Type::tensor([3]), "hyper");
-        let states: Vec<Value> = (0..self.rule.states()).map(|_| b.param(parameter.clone(), "state")).collect();
+        let states: Vec<Value> = (0..self.rule.states())
+            .map(|_| b.param(parameter.clone(), "state"))
+            .collect();
         let outs = self.rule.emit(&mut b, p, g, hyper, &states);
         b.finish(&outs).unwrap_or_default()
     }
@@ -193,7 +212,9 @@ impl Primitive for Update {
     fn infer(&self, args: &[&Type]) -> Result<Vec<Type>, String> {
         let states = self.rule.states();
         if args.len() != 3 + states {
-            return Err(format!("it takes parameter, gradient, 3 numbers and {states} states"));
+            return Err(format!(
+                "it takes parameter, gradient, 3 numbers and {states} states"
+            ));
         }
         let p = tensor(args, 0)?;
         for i in (0..args.len()).filter(|&i| i != 2) {
@@ -213,7 +234,13 @@ impl Primitive for Update {
         grad::inline_pullback(b, &meaning, at.args, d, at.wanted)
     }
 
-    fn batch(&self, b: &mut Builder, args: &[Value], batched: &[bool], n: usize) -> Result<Vec<Value>, String> {
+    fn batch(
+        &self,
+        b: &mut Builder,
+        args: &[Value],
+        batched: &[bool],
+        n: usize,
+    ) -> Result<Vec<Value>, String> {
         let parameter = match (b.ty(args[0]), batched[0]) {
             (Type::Tensor(s), true) => Type::tensor(&s.dims()[1..]),
             (ty, _) => ty.clone(),
@@ -234,7 +261,10 @@ impl Primitive for Update {
             Rule::RmsProp { .. } | Rule::Adagrad { .. } => 8,
             Rule::Adam { .. } => 13,
         };
-        Cost { flops: args[0].slots() as u64 * per_element, bytes: traffic(args, outs) }
+        Cost {
+            flops: args[0].slots() as u64 * per_element,
+            bytes: traffic(args, outs),
+        }
     }
 
     fn outputs_after_error(&self) -> usize {

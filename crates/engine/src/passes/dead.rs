@@ -30,7 +30,11 @@ pub(crate) fn dead_code(graph: &Graph) -> Result<Graph> {
     }
     let (mut b, params) = with_params_of(graph);
     let mut names = vec![Value(u32::MAX); graph.values()];
-    graph.params().iter().zip(params).for_each(|(p, v)| names[p.index()] = v);
+    graph
+        .params()
+        .iter()
+        .zip(params)
+        .for_each(|(p, v)| names[p.index()] = v);
     for (node, _) in graph.nodes().iter().zip(keep).filter(|(_, keep)| *keep) {
         let args: Vec<Value> = node.args.iter().map(|a| names[a.index()]).collect();
         let outs = b.copy(node, &args);

@@ -28,7 +28,11 @@ fn fold(graph: &Graph) -> Result<Graph> {
     rewrite(graph, |b, node, args| {
         let literal = |v: Value| known.get(v.index()).and_then(Option::as_ref);
         if let (Op::If(op), Some(condition)) = (&node.op, args.first().and_then(|&c| literal(c))) {
-            let side = if first(condition) != 0.0 { &op.then } else { &op.otherwise };
+            let side = if first(condition) != 0.0 {
+                &op.then
+            } else {
+                &op.otherwise
+            };
             return Ok(b.inline(side, &args[1..]));
         }
         let outs = match fold_node(graph, node, args, &literal)? {
@@ -42,10 +46,11 @@ fn fold(graph: &Graph) -> Result<Graph> {
 
 fn note(b: &Builder, outs: &[Value], known: &mut Vec<Option<Op>>) {
     known.resize(b.graph().values(), None);
-    if let (Some(node), [out]) = (b.graph().nodes().last(), outs) {
-        if node.outs == [*out] && matches!(node.op, Op::Const(_) | Op::Full(_)) {
-            known[out.index()] = Some(node.op.clone());
-        }
+    if let (Some(node), [out]) = (b.graph().nodes().last(), outs)
+        && node.outs == [*out]
+        && matches!(node.op, Op::Const(_) | Op::Full(_))
+    {
+        known[out.index()] = Some(node.op.clone());
     }
 }
 
@@ -78,11 +83,15 @@ fn fold_node<'a>(
             | Op::Concat(_)
     );
     let literals: Option<Vec<&Op>> = args.iter().map(|&a| literal(a)).collect();
-    let (true, Some(literals), [out]) = (pure && !args.is_empty(), literals, &node.outs[..]) else { return Ok(None) };
+    let (true, Some(literals), [out]) = (pure && !args.is_empty(), literals, &node.outs[..]) else {
+        return Ok(None);
+    };
     let shape = graph.shape(*out).clone();
     // Equal elements stay equal under ops that treat all elements alike.
-    let uniform: Option<Vec<f32>> =
-        literals.iter().map(|op| if let Op::Full(f) = op { Some(f.value) } else { None }).collect();
+    let uniform: Option<Vec<f32>> = literals
+        .iter()
+        .map(|op| if let Op::Full(f) = op { Some(f.value) } else { None })
+        .collect();
     if let (Some(values), true) = (uniform, keeps_uniform(&node.op)) {
         let value = match &node.op {
             Op::Unary(f) => <f32 as crate::interpreter::Real>::unary(*f, values[0]),
@@ -100,9 +109,18 @@ fn fold_node<'a>(
     let given: Vec<Value> = literals.iter().map(|op| b.one((*op).clone(), &[])).collect();
     let outs = b.apply(node.op.clone(), &given);
     let data = interpret::<f32>(&b.finish(&outs)?, &[])?.swap_remove(0);
-    Ok(Some(Const { shape, data: data.into() }.into()))
+    Ok(Some(
+        Const {
+            shape,
+            data: data.into(),
+        }
+        .into(),
+    ))
 }
 
 fn keeps_uniform(op: &Op) -> bool {
-    matches!(op, Op::Unary(_) | Op::Binary(_) | Op::Select(_) | Op::Reshape(_) | Op::Broadcast(_) | Op::Transpose(_))
+    matches!(
+        op,
+        Op::Unary(_) | Op::Binary(_) | Op::Select(_) | Op::Reshape(_) | Op::Broadcast(_) | Op::Transpose(_)
+    )
 }

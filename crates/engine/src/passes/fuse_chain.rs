@@ -47,7 +47,9 @@ pub(crate) fn repeats(broadcast: &Broadcast, from: &Shape) -> Option<Repeat> {
     } else if axes.iter().copied().eq(rank - axes.len()..rank) {
         Some(Repeat::Row(from.elements()))
     } else if axes.iter().copied().eq(0..axes.len()) {
-        Some(Repeat::Column(broadcast.shape.dims()[axes.len()..].iter().product()))
+        Some(Repeat::Column(
+            broadcast.shape.dims()[axes.len()..].iter().product(),
+        ))
     } else {
         None
     }
@@ -62,7 +64,10 @@ fn chains(view: &View<'_>) -> Vec<Group> {
             continue;
         }
         let shape = view.graph.shape(node.outs[0]);
-        let producers = node.args.iter().filter_map(|a| group_of[view.definitions[a.index()]?]);
+        let producers = node
+            .args
+            .iter()
+            .filter_map(|a| group_of[view.definitions[a.index()]?]);
         let mut candidates: Vec<usize> = producers.collect();
         candidates.dedup();
         let fits = |g: &usize, groups: &Vec<Group>| {
@@ -77,7 +82,13 @@ fn chains(view: &View<'_>) -> Vec<Group> {
         };
         let joined = candidates.into_iter().find(|g| fits(g, &groups));
         let g = joined.unwrap_or_else(|| {
-            groups.push(Group { kind: Kind::Chain, nodes: vec![], args: vec![], outs: vec![], copied: vec![] });
+            groups.push(Group {
+                kind: Kind::Chain,
+                nodes: vec![],
+                args: vec![],
+                outs: vec![],
+                copied: vec![],
+            });
             groups.len() - 1
         });
         groups[g].nodes.push(i);
@@ -91,7 +102,10 @@ fn chains(view: &View<'_>) -> Vec<Group> {
 /// How many values the nodes read that none of them defines.
 fn reads(view: &View<'_>, members: &[usize]) -> usize {
     let inside = |v: &Value| view.definitions[v.index()].is_some_and(|n| members.contains(&n));
-    let read = members.iter().flat_map(|&n| &view.graph.nodes()[n].args).filter(|v| !inside(v));
+    let read = members
+        .iter()
+        .flat_map(|&n| &view.graph.nodes()[n].args)
+        .filter(|v| !inside(v));
     read.collect::<HashSet<_>>().len()
 }
 
@@ -104,7 +118,9 @@ fn close(view: &View<'_>, mut group: Group) -> Group {
         for &a in &view.graph.nodes()[n].args {
             let free = match view.def(a) {
                 Some((_, Op::Full(_), _)) => continue,
-                Some((j, Op::Broadcast(b), from)) if repeats(b, view.graph.shape(from[0])).is_some() => Some((j, from[0])),
+                Some((j, Op::Broadcast(b), from)) if repeats(b, view.graph.shape(from[0])).is_some() => {
+                    Some((j, from[0]))
+                }
                 _ => None,
             };
             let read = match free {
@@ -123,11 +139,15 @@ fn close(view: &View<'_>, mut group: Group) -> Group {
     }
     let outside = |v: Value| {
         let nodes = view.graph.nodes().iter().enumerate();
-        let read = nodes.filter(|(i, _)| !members.contains(i)).any(|(_, n)| n.args.contains(&v));
+        let read = nodes
+            .filter(|(i, _)| !members.contains(i))
+            .any(|(_, n)| n.args.contains(&v));
         read || view.graph.outputs().contains(&v)
     };
     for &n in &members {
-        group.outs.extend(view.graph.nodes()[n].outs.iter().copied().filter(|&o| outside(o)));
+        group
+            .outs
+            .extend(view.graph.nodes()[n].outs.iter().copied().filter(|&o| outside(o)));
     }
     group.copied = inner;
     group

@@ -41,26 +41,38 @@ fn dense_groups(view: &View<'_>) -> Vec<Group> {
             continue;
         }
         nodes.iter().for_each(|&n| taken[n] = true);
-        groups.push(Group { kind: Kind::Dense, nodes, args, outs: vec![node.outs[0]], copied: vec![] });
+        groups.push(Group {
+            kind: Kind::Dense,
+            nodes,
+            args,
+            outs: vec![node.outs[0]],
+            copied: vec![],
+        });
     }
     groups
 }
 
 /// `x · w + b` as (nodes, arguments).
 fn biased(view: &View<'_>, sum: Value) -> Option<(Vec<usize>, Vec<Value>)> {
-    let (i, Op::Binary(Binary::Add), args) = view.def(sum)? else { return None };
+    let (i, Op::Binary(Binary::Add), args) = view.def(sum)? else {
+        return None;
+    };
     let (left, right) = (args[0], args[1]);
-    [(left, right), (right, left)].into_iter().find_map(|(dot, bias)| {
-        let (mut nodes, mut all) = product(view, dot).filter(|_| view.used_once(dot))?;
-        let (j, Op::Broadcast(spread), from) = view.def(bias)? else { return None };
-        if spread.axes != [1] || spread.shape.rank() != 2 {
-            return None;
-        }
-        nodes.extend([j, i]);
-        all.push(from[0]);
-        // The repeated bias may be read elsewhere too, and must then be made there.
-        view.used_once(bias).then_some((nodes, all))
-    })
+    [(left, right), (right, left)]
+        .into_iter()
+        .find_map(|(dot, bias)| {
+            let (mut nodes, mut all) = product(view, dot).filter(|_| view.used_once(dot))?;
+            let (j, Op::Broadcast(spread), from) = view.def(bias)? else {
+                return None;
+            };
+            if spread.axes != [1] || spread.shape.rank() != 2 {
+                return None;
+            }
+            nodes.extend([j, i]);
+            all.push(from[0]);
+            // The repeated bias may be read elsewhere too, and must then be made there.
+            view.used_once(bias).then_some((nodes, all))
+        })
 }
 
 fn product(view: &View<'_>, dot: Value) -> Option<(Vec<usize>, Vec<Value>)> {

@@ -36,7 +36,9 @@ fn update_groups(view: &View<'_>) -> Vec<Group> {
     for (i, node) in nodes.iter().enumerate() {
         let Op::Update(_) = node.op else { continue };
         let gradient = node.args[1];
-        let Some((j, op, from)) = view.def(gradient).filter(|_| view.used_once(gradient)) else { continue };
+        let Some((j, op, from)) = view.def(gradient).filter(|_| view.used_once(gradient)) else {
+            continue;
+        };
         let rest = [&node.args[..1], from, &node.args[2..]].concat();
         match op {
             Op::Dot(Dot { ta: true, tb: false }) if view.graph.shape(gradient).rank() == 2 => {
@@ -45,29 +47,64 @@ fn update_groups(view: &View<'_>) -> Vec<Group> {
                     inner.sort_unstable();
                     let args = rest.iter().copied().chain(gate).collect();
                     let outs = std::iter::once(dx).chain(node.outs.iter().copied()).collect();
-                    Group { kind: Kind::DenseBackward, nodes: inner, args, outs, copied: vec![] }
+                    Group {
+                        kind: Kind::DenseBackward,
+                        nodes: inner,
+                        args,
+                        outs,
+                        copied: vec![],
+                    }
                 });
                 if whole.is_some_and(|group| add(group, &mut groups)) {
                     continue;
                 }
-                add(Group { kind: Kind::DotUpdate, nodes: vec![j, i], args: rest, outs: node.outs.clone(), copied: vec![] }, &mut groups);
+                add(
+                    Group {
+                        kind: Kind::DotUpdate,
+                        nodes: vec![j, i],
+                        args: rest,
+                        outs: node.outs.clone(),
+                        copied: vec![],
+                    },
+                    &mut groups,
+                );
             }
             Op::Reduce(r)
                 if r.kind == Reduction::Sum && r.axes == [0] && view.graph.shape(from[0]).rank() == 2 =>
             {
-                add(Group { kind: Kind::SumUpdate, nodes: vec![j, i], args: rest, outs: node.outs.clone(), copied: vec![] }, &mut groups);
+                add(
+                    Group {
+                        kind: Kind::SumUpdate,
+                        nodes: vec![j, i],
+                        args: rest,
+                        outs: node.outs.clone(),
+                        copied: vec![],
+                    },
+                    &mut groups,
+                );
             }
             _ => {}
         }
     }
     // Gated input gradients of layers that are not updated here.
     for (i, node) in nodes.iter().enumerate() {
-        let Op::Dot(Dot { ta: false, tb: true }) = node.op else { continue };
+        let Op::Dot(Dot { ta: false, tb: true }) = node.op else {
+            continue;
+        };
         if let Some((mut inner, Some(y), dx)) = gated(view, node.outs[0]) {
             inner.push(i);
             inner.sort_unstable();
             let args = [&node.args[..], &[y]].concat();
-            add(Group { kind: Kind::GatedDot, nodes: inner, args, outs: vec![dx], copied: vec![] }, &mut groups);
+            add(
+                Group {
+                    kind: Kind::GatedDot,
+                    nodes: inner,
+                    args,
+                    outs: vec![dx],
+                    copied: vec![],
+                },
+                &mut groups,
+            );
         }
     }
     groups.iter_mut().for_each(|g| g.nodes.sort_unstable());
@@ -80,9 +117,12 @@ type Gated = (Vec<usize>, Option<Value>, Value);
 /// The input gradient `dy · wᵀ` of the layer with weights `w`, gated or not.
 fn backward(view: &View<'_>, w: Value, dy: Value) -> Option<Gated> {
     let wanted = [dy, w];
-    let found = view.graph.nodes().iter().enumerate().find(|(_, node)| {
-        matches!(node.op, Op::Dot(Dot { ta: false, tb: true })) && node.args == wanted
-    });
+    let found = view
+        .graph
+        .nodes()
+        .iter()
+        .enumerate()
+        .find(|(_, node)| matches!(node.op, Op::Dot(Dot { ta: false, tb: true })) && node.args == wanted);
     let (i, node) = found?;
     let dx = node.outs[0];
     let (mut nodes, gate, out) = gated(view, dx).unwrap_or((vec![], None, dx));
@@ -95,11 +135,18 @@ fn gated(view: &View<'_>, d: Value) -> Option<Gated> {
     if !view.used_once(d) {
         return None;
     }
-    let (i, node) = view.graph.nodes().iter().enumerate().find(|(_, n)| n.args.contains(&d))?;
+    let (i, node) = view
+        .graph
+        .nodes()
+        .iter()
+        .enumerate()
+        .find(|(_, n)| n.args.contains(&d))?;
     let out = node.outs[0];
     match (&node.op, &node.args[..]) {
         (Op::Select(_), &[open, then, zero]) if then == d && view.is_full(zero, 0.0) => {
-            let (j, Op::Binary(Binary::Less), from) = view.def(open)? else { return None };
+            let (j, Op::Binary(Binary::Less), from) = view.def(open)? else {
+                return None;
+            };
             let fits = view.is_full(from[0], 0.0) && view.used_once(open);
             fits.then(|| (vec![i, j], Some(from[1]), out))
         }
@@ -119,12 +166,16 @@ fn slope_nodes(view: &View<'_>, slope: Value) -> Option<(Vec<usize>, Value)> {
     once(slope)?;
     match view.def(slope)? {
         (i, Op::Binary(Binary::Mul), &[y, rest]) => {
-            let (j, Op::Binary(Binary::Sub), from) = view.def(rest)? else { return None };
+            let (j, Op::Binary(Binary::Sub), from) = view.def(rest)? else {
+                return None;
+            };
             once(rest)?;
             (view.is_full(from[0], 1.0) && from[1] == y).then(|| (vec![i, j], y))
         }
         (i, Op::Binary(Binary::Sub), &[one, square]) => {
-            let (j, Op::Binary(Binary::Mul), from) = view.def(square)? else { return None };
+            let (j, Op::Binary(Binary::Mul), from) = view.def(square)? else {
+                return None;
+            };
             once(square)?;
             (view.is_full(one, 1.0) && from[0] == from[1]).then(|| (vec![i, j], from[0]))
         }

@@ -28,7 +28,11 @@ pub(super) struct View<'a> {
 
 impl<'a> View<'a> {
     pub(super) fn new(graph: &'a Graph) -> View<'a> {
-        View { graph, uses: graph.uses(), definitions: graph.definitions() }
+        View {
+            graph,
+            uses: graph.uses(),
+            definitions: graph.definitions(),
+        }
     }
 
     /// The index and op of the node that defines a value, and its arguments.
@@ -55,7 +59,9 @@ impl<'a> View<'a> {
         let mut floor = earliest(nodes).unwrap_or(0);
         let reaching = |floor: usize| {
             let late = groups.iter().filter(|g| g.nodes.iter().any(|&n| n >= floor));
-            late.filter_map(|g| earliest(&g.nodes)).min().filter(|&first| first < floor)
+            late.filter_map(|g| earliest(&g.nodes))
+                .min()
+                .filter(|&first| first < floor)
         };
         while let Some(lower) = reaching(floor) {
             floor = lower;
@@ -63,7 +69,12 @@ impl<'a> View<'a> {
         let mut stack: Vec<usize> = vec![];
         let mut seen: HashSet<usize> = HashSet::new();
         let push_args = |n: usize, stack: &mut Vec<usize>| {
-            stack.extend(self.graph.nodes()[n].args.iter().filter_map(|a| self.definitions[a.index()]));
+            stack.extend(
+                self.graph.nodes()[n]
+                    .args
+                    .iter()
+                    .filter_map(|a| self.definitions[a.index()]),
+            );
         };
         // Start from what the group reads from outside, and walk towards the parameters.
         let mut edge = vec![];
@@ -112,7 +123,9 @@ pub(super) fn contract(graph: &Graph, groups: &[Group]) -> Result<Graph> {
     let first = |u: usize| groups.get(u).map_or(u.wrapping_sub(groups.len()), |g| g.nodes[0]);
     let mut waiting = vec![0usize; units];
     let mut readers: Vec<Vec<usize>> = vec![vec![]; units];
-    let mut all: Vec<usize> = (0..groups.len()).chain((0..count).filter(|&n| group_of[n].is_none()).map(unit)).collect();
+    let mut all: Vec<usize> = (0..groups.len())
+        .chain((0..count).filter(|&n| group_of[n].is_none()).map(unit))
+        .collect();
     all.sort_by_key(|&u| first(u));
     for &u in &all {
         for v in reads(u) {
@@ -122,11 +135,18 @@ pub(super) fn contract(graph: &Graph, groups: &[Group]) -> Result<Graph> {
             }
         }
     }
-    let mut ready: BinaryHeap<Reverse<(usize, usize)>> =
-        all.iter().filter(|&&u| waiting[u] == 0).map(|&u| Reverse((first(u), u))).collect();
+    let mut ready: BinaryHeap<Reverse<(usize, usize)>> = all
+        .iter()
+        .filter(|&&u| waiting[u] == 0)
+        .map(|&u| Reverse((first(u), u)))
+        .collect();
     let (mut b, params) = with_params_of(graph);
     let mut names = vec![Value(u32::MAX); graph.values()];
-    graph.params().iter().zip(params).for_each(|(p, v)| names[p.index()] = v);
+    graph
+        .params()
+        .iter()
+        .zip(params)
+        .for_each(|(p, v)| names[p.index()] = v);
     let mut done = 0;
     while let Some(Reverse((_, u))) = ready.pop() {
         done += 1;
@@ -171,15 +191,21 @@ fn emit_group(
         let node = &graph.nodes()[n];
         // Literals are free: every group gets its own.
         for a in &node.args {
-            let literal = definitions[a.index()].map(|i| &graph.nodes()[i]).filter(|n| matches!(n.op, Op::Full(_)));
+            let literal = definitions[a.index()]
+                .map(|i| &graph.nodes()[i])
+                .filter(|n| matches!(n.op, Op::Full(_)));
             if let (None, Some(literal)) = (inner[a.index()], literal) {
                 inner[a.index()] = Some(body.copy(literal, &[])[0]);
             }
         }
         let args: Option<Vec<Value>> = node.args.iter().map(|a| inner[a.index()]).collect();
-        let args = args.ok_or_else(|| Error::Internal(format!("a group misses an argument of {}", node.op)))?;
+        let args =
+            args.ok_or_else(|| Error::Internal(format!("a group misses an argument of {}", node.op)))?;
         let outs = body.copy(node, &args);
-        node.outs.iter().zip(outs).for_each(|(o, v)| inner[o.index()] = Some(v));
+        node.outs
+            .iter()
+            .zip(outs)
+            .for_each(|(o, v)| inner[o.index()] = Some(v));
     }
     let outs: Option<Vec<Value>> = group.outs.iter().map(|o| inner[o.index()]).collect();
     let outs = outs.ok_or_else(|| Error::Internal("a group misses a result".into()))?;
@@ -188,7 +214,17 @@ fn emit_group(
         b.at(&graph.nodes()[last].site);
     }
     let args: Vec<Value> = group.args.iter().map(|a| names[a.index()]).collect();
-    let given = b.apply(Fused { kind: group.kind, body }, &args);
-    group.outs.iter().zip(given).for_each(|(o, v)| names[o.index()] = v);
+    let given = b.apply(
+        Fused {
+            kind: group.kind,
+            body,
+        },
+        &args,
+    );
+    group
+        .outs
+        .iter()
+        .zip(given)
+        .for_each(|(o, v)| names[o.index()] = v);
     Ok(())
 }

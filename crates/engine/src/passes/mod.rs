@@ -42,7 +42,9 @@ pub fn optimise(graph: &Graph, mut observe: impl FnMut(&'static str, &Graph)) ->
     let mut graph = graph.clone();
     for pass in PIPELINE {
         graph = pass.run(&graph)?;
-        graph.verify().map_err(|e| Error::Internal(format!("after the pass `{}`: {e}", pass.name())))?;
+        graph
+            .verify()
+            .map_err(|e| Error::Internal(format!("after the pass `{}`: {e}", pass.name())))?;
         observe(pass.name(), &graph);
     }
     Ok(graph)
@@ -50,7 +52,11 @@ pub fn optimise(graph: &Graph, mut observe: impl FnMut(&'static str, &Graph)) ->
 
 /// Runs a pass on a graph and, first, on every graph inside it.
 fn everywhere(graph: &Graph, pass: &dyn Fn(&Graph) -> Result<Graph>) -> Result<Graph> {
-    let graph = match graph.nodes().iter().any(|n| matches!(n.op, crate::Op::If(_) | crate::Op::While(_))) {
+    let graph = match graph
+        .nodes()
+        .iter()
+        .any(|n| matches!(n.op, crate::Op::If(_) | crate::Op::While(_)))
+    {
         true => rewrite::rewrite(graph, |b, node, args| {
             Ok(b.apply(node.op.map_graphs(|g| everywhere(g, pass))?, args))
         })?,

@@ -10,7 +10,11 @@ pub(super) fn rewrite(
 ) -> Result<Graph> {
     let (mut b, params) = with_params_of(graph);
     let mut names = vec![Value(u32::MAX); graph.values()];
-    graph.params().iter().zip(params).for_each(|(p, v)| names[p.index()] = v);
+    graph
+        .params()
+        .iter()
+        .zip(params)
+        .for_each(|(p, v)| names[p.index()] = v);
     for node in graph.nodes() {
         let args: Vec<Value> = node.args.iter().map(|a| names[a.index()]).collect();
         b.at(&node.site);

@@ -15,7 +15,9 @@ impl Pass for Simplify {
 
     fn run(&self, graph: &Graph) -> Result<Graph> {
         everywhere(graph, &|g| {
-            rewrite(g, |b, node, args| Ok(simpler(b, node, args).unwrap_or_else(|| b.apply(node.op.clone(), args))))
+            rewrite(g, |b, node, args| {
+                Ok(simpler(b, node, args).unwrap_or_else(|| b.apply(node.op.clone(), args)))
+            })
         })
     }
 }
@@ -38,7 +40,11 @@ fn simpler(b: &mut Builder, node: &Node, args: &[Value]) -> Option<Vec<Value>> {
     let same = match &node.op {
         Op::Binary(f) => binary(b, *f, args[0], args[1])?,
         Op::Unary(Unary::Neg) => match definition(b, args[0])? {
-            Node { op: Op::Unary(Unary::Neg), args, .. } => args[0],
+            Node {
+                op: Op::Unary(Unary::Neg),
+                args,
+                ..
+            } => args[0],
             _ => return None,
         },
         Op::Select(_) => match full(b, args[0]) {
@@ -51,12 +57,21 @@ fn simpler(b: &mut Builder, node: &Node, args: &[Value]) -> Option<Vec<Value>> {
                 return Some(vec![args[0]]);
             }
             let inner = match definition(b, args[0])? {
-                Node { op: Op::Reshape(_), args, .. } => args[0],
+                Node {
+                    op: Op::Reshape(_),
+                    args,
+                    ..
+                } => args[0],
                 _ => return None,
             };
             match b.ty(inner).shape() == Some(&r.shape) {
                 true => inner,
-                false => b.one(Reshape { shape: r.shape.clone() }, &[inner]),
+                false => b.one(
+                    Reshape {
+                        shape: r.shape.clone(),
+                    },
+                    &[inner],
+                ),
             }
         }
         Op::Transpose(t) => {
@@ -64,9 +79,14 @@ fn simpler(b: &mut Builder, node: &Node, args: &[Value]) -> Option<Vec<Value>> {
                 return Some(vec![args[0]]);
             }
             let (order, inner) = match definition(b, args[0])? {
-                Node { op: Op::Transpose(first), args, .. } => {
-                    (t.order.iter().map(|&a| first.order[a]).collect::<Vec<_>>(), args[0])
-                }
+                Node {
+                    op: Op::Transpose(first),
+                    args,
+                    ..
+                } => (
+                    t.order.iter().map(|&a| first.order[a]).collect::<Vec<_>>(),
+                    args[0],
+                ),
                 _ => return None,
             };
             match order.iter().copied().eq(0..order.len()) {
@@ -77,7 +97,11 @@ fn simpler(b: &mut Builder, node: &Node, args: &[Value]) -> Option<Vec<Value>> {
         Op::Broadcast(x) if b.ty(args[0]).shape() == Some(&x.shape) => args[0],
         Op::Reduce(r) if r.axes.is_empty() => args[0],
         Op::Reduce(r) if r.kind != Reduction::Mean && r.count(&b.shape(args[0])) == 1 => {
-            let shape = r.kept(b.shape(args[0]).rank()).iter().map(|&a| b.shape(args[0]).dims()[a]).collect::<Vec<_>>();
+            let shape = r
+                .kept(b.shape(args[0]).rank())
+                .iter()
+                .map(|&a| b.shape(args[0]).dims()[a])
+                .collect::<Vec<_>>();
             b.reshape(args[0], shape)
         }
         _ => return None,

@@ -27,8 +27,16 @@ struct Lowering<'a> {
 
 impl<'a> Lowering<'a> {
     fn new(graph: &'a Graph, options: &'a Options) -> Lowering<'a> {
-        let slots = (0..graph.values()).map(|i| graph.ty(Value(i as u32)).slots()).collect();
-        Lowering { graph, options, tasks: vec![], slots, outputs: graph.outputs().to_vec() }
+        let slots = (0..graph.values())
+            .map(|i| graph.ty(Value(i as u32)).slots())
+            .collect();
+        Lowering {
+            graph,
+            options,
+            tasks: vec![],
+            slots,
+            outputs: graph.outputs().to_vec(),
+        }
     }
 
     fn fresh(&mut self, slots: usize) -> Value {
@@ -77,7 +85,9 @@ impl<'a> Lowering<'a> {
     fn keep_outputs(&mut self) {
         for i in 0..self.outputs.len() {
             let out = self.outputs[i];
-            let Some(p) = self.graph.params().iter().position(|p| *p == out) else { continue };
+            let Some(p) = self.graph.params().iter().position(|p| *p == out) else {
+                continue;
+            };
             let home = self.options.donate.iter().find(|(o, _)| *o == i).map(|(_, p)| *p);
             if home == Some(p) || (home.is_none() && !self.overwritable(out)) {
                 continue;
@@ -113,8 +123,12 @@ impl<'a> Lowering<'a> {
     /// True if a value that ends as `end` may lie where parameter `p` lies, which another output may be wanted in.
     fn may_take(&self, end: Value, p: Value) -> bool {
         let index = self.graph.params().iter().position(|q| *q == p);
-        let (Some(index), false) = (index, self.options.inner) else { return true };
-        let mut homes = (0..self.outputs.len()).filter(|&o| self.outputs[o] == end).peekable();
+        let (Some(index), false) = (index, self.options.inner) else {
+            return true;
+        };
+        let mut homes = (0..self.outputs.len())
+            .filter(|&o| self.outputs[o] == end)
+            .peekable();
         homes.peek().is_none() || homes.any(|o| self.options.donate.contains(&(o, index)))
     }
 
@@ -130,7 +144,9 @@ impl<'a> Lowering<'a> {
         for task in self.tasks.iter().filter(|t| t.constant && !self.options.inner) {
             task.outs.iter().for_each(|o| last[o.index()] = Some(usize::MAX));
         }
-        self.outputs.iter().for_each(|o| last[o.index()] = Some(usize::MAX));
+        self.outputs
+            .iter()
+            .for_each(|o| last[o.index()] = Some(usize::MAX));
         last
     }
 
@@ -158,12 +174,21 @@ impl<'a> Lowering<'a> {
     fn place(self) -> Program {
         let (last, endings) = (self.last_reads(), self.endings());
         let params = self.param_spans();
-        let fixed = params.iter().map(|s| s.start + s.len).max().unwrap_or(0).next_multiple_of(ALIGNMENT);
+        let fixed = params
+            .iter()
+            .map(|s| s.start + s.len)
+            .max()
+            .unwrap_or(0)
+            .next_multiple_of(ALIGNMENT);
         // A place is shared by values that follow each other in it.
         let mut place_of: Vec<usize> = (0..self.slots.len()).collect();
         let mut home: Vec<Option<Span>> = vec![None; self.slots.len()];
         let mut ends: Vec<Option<usize>> = last.clone();
-        self.graph.params().iter().zip(&params).for_each(|(p, s)| home[p.index()] = Some(*s));
+        self.graph
+            .params()
+            .iter()
+            .zip(&params)
+            .for_each(|(p, s)| home[p.index()] = Some(*s));
         for (t, task) in self.tasks.iter().enumerate() {
             let mut claimed: Vec<usize> = vec![];
             for &(out, arg, how) in &task.in_place {
@@ -171,7 +196,8 @@ impl<'a> Lowering<'a> {
                 let place = place_of[a.index()];
                 let root = Value(place as u32);
                 let dies = ends[place].is_none_or(|e| e <= t) && self.overwritable(root);
-                let fits = self.slots[a.index()] == self.slots[o.index()] && self.may_take(endings[o.index()], root);
+                let fits =
+                    self.slots[a.index()] == self.slots[o.index()] && self.may_take(endings[o.index()], root);
                 if how == InPlace::Must || (dies && fits && !claimed.contains(&place)) {
                     claimed.push(place);
                     place_of[o.index()] = place;
@@ -183,7 +209,11 @@ impl<'a> Lowering<'a> {
         let mut until: Vec<usize> = vec![0; self.slots.len()];
         let end = self.tasks.len();
         for (t, task) in self.tasks.iter().enumerate() {
-            let start = if task.constant && !self.options.inner { 0 } else { t };
+            let start = if task.constant && !self.options.inner {
+                0
+            } else {
+                t
+            };
             for v in task.args.iter().chain(&task.outs) {
                 let place = place_of[v.index()];
                 first[place] = Some(first[place].map_or(start, |f| f.min(start)));
@@ -195,12 +225,20 @@ impl<'a> Lowering<'a> {
         for place in 0..self.slots.len() {
             if let (Some(first), None) = (first[place], home[place]) {
                 index[place] = Some(lifetimes.len());
-                lifetimes.push(Lifetime { size: self.slots[place], first, last: until[place] });
+                lifetimes.push(Lifetime {
+                    size: self.slots[place],
+                    first,
+                    last: until[place],
+                });
             }
         }
         let scratch_at = lifetimes.len();
         for (t, task) in self.tasks.iter().enumerate().filter(|(_, task)| task.scratch > 0) {
-            lifetimes.push(Lifetime { size: task.scratch, first: t, last: t });
+            lifetimes.push(Lifetime {
+                size: task.scratch,
+                first: t,
+                last: t,
+            });
             let _ = task;
         }
         let planned = plan(&lifetimes);
@@ -208,7 +246,10 @@ impl<'a> Lowering<'a> {
             let place = place_of[v.index()];
             match (home[place], index[place]) {
                 (Some(span), _) => span,
-                (None, Some(i)) => Span { start: fixed + planned.offsets[i], len: self.slots[v.index()] },
+                (None, Some(i)) => Span {
+                    start: fixed + planned.offsets[i],
+                    len: self.slots[v.index()],
+                },
                 (None, None) => Span::default(),
             }
         };
@@ -224,25 +265,52 @@ impl<'a> Lowering<'a> {
         for task in self.tasks {
             let mut scratch = Span { start: fixed, len: 0 };
             if task.scratch > 0 {
-                scratch = Span { start: fixed + planned.offsets[scratches], len: task.scratch };
+                scratch = Span {
+                    start: fixed + planned.offsets[scratches],
+                    len: task.scratch,
+                };
                 scratches += 1;
             }
             let spans = |values: &[Value]| values.iter().map(|&v| span(v)).collect();
             let (args, outs) = (spans(&task.args), spans(&task.outs));
-            let bound = Bound { name: task.name, kernel: task.kernel, args, outs, scratch };
+            let bound = Bound {
+                name: task.name,
+                kernel: task.kernel,
+                args,
+                outs,
+                scratch,
+            };
             let once = task.constant && !self.options.inner;
-            if once { constants.push(bound) } else { tasks.push(bound) }
+            if once {
+                constants.push(bound)
+            } else {
+                tasks.push(bound)
+            }
         }
         let memory = fixed + planned.arena;
         let (arena, offsets) = (planned.arena, planned.offsets);
-        Program { constants, tasks, params, outputs, homing, memory, lifetimes, offsets, arena }
+        Program {
+            constants,
+            tasks,
+            params,
+            outputs,
+            homing,
+            memory,
+            lifetimes,
+            offsets,
+            arena,
+        }
     }
 
     fn param_spans(&self) -> Vec<Span> {
         let mut at = 0;
         let mut spans = vec![];
         for (i, p) in self.graph.params().iter().enumerate() {
-            let joined = self.options.contiguous.iter().any(|r| r.contains(&i) && r.start != i);
+            let joined = self
+                .options
+                .contiguous
+                .iter()
+                .any(|r| r.contains(&i) && r.start != i);
             if !joined {
                 at = usize::next_multiple_of(at, ALIGNMENT);
             }

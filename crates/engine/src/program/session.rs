@@ -73,18 +73,28 @@ impl Session {
     /// Sets all parameters, runs, and copies all outputs.
     pub fn call(&mut self, args: &[&[f32]]) -> Result<Vec<Vec<f32>>> {
         if args.len() != self.program.param_count() {
-            let problem = format!("{} arguments for {} parameters", args.len(), self.program.param_count());
+            let problem = format!(
+                "{} arguments for {} parameters",
+                args.len(),
+                self.program.param_count()
+            );
             return Err(Error::Call(problem));
         }
         for (i, arg) in args.iter().enumerate() {
             let to = self.param_mut(i);
             if to.len() != arg.len() {
-                let problem = format!("parameter {i} takes {} numbers and was given {}", to.len(), arg.len());
+                let problem = format!(
+                    "parameter {i} takes {} numbers and was given {}",
+                    to.len(),
+                    arg.len()
+                );
                 return Err(Error::Call(problem));
             }
             to.copy_from_slice(arg);
         }
         self.run();
-        Ok((0..self.program.output_count()).map(|i| self.output(i).to_vec()).collect())
+        Ok((0..self.program.output_count())
+            .map(|i| self.output(i).to_vec())
+            .collect())
     }
 }

@@ -46,6 +46,7 @@ impl Dense {
 
 impl Layer for Dense {
     fn forward(&self, scope: &Scope, x: &Tensor) -> Tensor {
-        self.activation.apply(&(x.dot(scope.get(self.weight)) + scope.get(self.bias)))
+        self.activation
+            .apply(&(x.dot(scope.get(self.weight)) + scope.get(self.bias)))
     }
 }

@@ -12,9 +12,12 @@ pub struct Dropout(pub f32);
 
 impl Layer for Dropout {
     fn forward(&self, scope: &Scope, x: &Tensor) -> Tensor {
-        let Some((key, salt)) = scope.key() else { return x.clone() };
+        let Some((key, salt)) = scope.key() else {
+            return x.clone();
+        };
         let keep = 1.0 - self.0;
         let draw = key.random(Distribution::Uniform, x.shape(), salt);
-        draw.less(keep).select(x * (1.0 / keep.max(f32::MIN_POSITIVE)), 0.0)
+        draw.less(keep)
+            .select(x * (1.0 / keep.max(f32::MIN_POSITIVE)), 0.0)
     }
 }

@@ -15,22 +15,38 @@ const WIDTH: usize = 32;
 /// A single elementwise op is a chain of one.
 pub(super) fn single(c: &Context<'_>) -> Result<Task> {
     let mut b = Builder::new();
-    let params: Vec<Value> = c.node.args.iter().map(|&a| b.param(c.graph.ty(a).clone(), "")).collect();
+    let params: Vec<Value> = c
+        .node
+        .args
+        .iter()
+        .map(|&a| b.param(c.graph.ty(a).clone(), ""))
+        .collect();
     let outs = b.apply(c.node.op.clone(), &params);
     fused(c, &b.finish(&outs)?)
 }
 
 pub(super) fn fused(c: &Context<'_>, body: &Graph) -> Result<Task> {
     let internal = |e: &dyn std::fmt::Display| Error::Internal(format!("lowering `{}`: {e}", c.node.op));
-    let Lowered { inputs, instrs, outputs } = lower(body).map_err(|e| internal(&e))?;
+    let Lowered {
+        inputs,
+        instrs,
+        outputs,
+    } = lower(body).map_err(|e| internal(&e))?;
     let (arity, outs) = (inputs.len(), c.node.outs.len());
     if arity > WIDTH || outs > WIDTH {
         return Err(internal(&"too many arguments or results"));
     }
     // Each result may take the place of one argument that is only read element by element.
-    let only_full = |arg: usize| inputs.iter().all(|&(a, access)| a != arg || access == Access::Full);
+    let only_full = |arg: usize| {
+        inputs
+            .iter()
+            .all(|&(a, access)| a != arg || access == Access::Full)
+    };
     let free = (0..c.node.args.len()).filter(|&arg| only_full(arg));
-    let in_place = (0..outs).zip(free).map(|(out, arg)| (out, arg, InPlace::May)).collect();
+    let in_place = (0..outs)
+        .zip(free)
+        .map(|(out, arg)| (out, arg, InPlace::May))
+        .collect();
     let (reads, accesses): (Vec<usize>, Vec<Access>) = inputs.into_iter().unzip();
     let chain = Chain::new(accesses, instrs, outputs).map_err(|e| internal(&e))?;
     let (simd, len) = (c.simd, elements(c.graph, &c.node.outs));
@@ -44,15 +60,22 @@ pub(super) fn fused(c: &Context<'_>, body: &Graph) -> Result<Task> {
         for (i, &arg) in reads.iter().enumerate() {
             let span = frame.arg(arg);
             shared[i] = outs_at.iter().position(|o| *o == span && span.len > 0);
-            spans[i] = if shared[i].is_some() { Span::default() } else { span };
+            spans[i] = if shared[i].is_some() {
+                Span::default()
+            } else {
+                span
+            };
         }
-        frame.memory.floats.split_many(&spans[..arity], outs_at, &mut |x, y| {
-            let mut sources = [Source::Output(0); WIDTH];
-            for i in 0..arity {
-                sources[i] = shared[i].map_or(Source::Slice(x[i]), Source::Output);
-            }
-            chain.run(simd, len, &sources[..arity], y);
-        });
+        frame
+            .memory
+            .floats
+            .split_many(&spans[..arity], outs_at, &mut |x, y| {
+                let mut sources = [Source::Output(0); WIDTH];
+                for i in 0..arity {
+                    sources[i] = shared[i].map_or(Source::Slice(x[i]), Source::Output);
+                }
+                chain.run(simd, len, &sources[..arity], y);
+            });
     });
     task.in_place = in_place;
     Ok(task)
@@ -70,10 +93,13 @@ fn lower(body: &Graph) -> Result<Lowered, String> {
     let mut inputs: Vec<(usize, Access)> = vec![];
     let mut input_of: Vec<Option<usize>> = vec![None; body.values()];
     let mut input = |arg: usize, access: Access| {
-        inputs.iter().position(|i| *i == (arg, access)).unwrap_or_else(|| {
-            inputs.push((arg, access));
-            inputs.len() - 1
-        })
+        inputs
+            .iter()
+            .position(|i| *i == (arg, access))
+            .unwrap_or_else(|| {
+                inputs.push((arg, access));
+                inputs.len() - 1
+            })
     };
     let arg_of = |v: Value| body.params().iter().position(|p| *p == v);
     for node in body.nodes() {
@@ -110,7 +136,11 @@ fn lower(body: &Graph) -> Result<Lowered, String> {
         next += 1;
     }
     let outputs: Option<Vec<Reg>> = body.outputs().iter().map(|o| registers[o.index()]).collect();
-    Ok(Lowered { inputs, instrs, outputs: outputs.ok_or("an output has no register")? })
+    Ok(Lowered {
+        inputs,
+        instrs,
+        outputs: outputs.ok_or("an output has no register")?,
+    })
 }
 
 fn unary(f: Unary) -> kernels::Unary {

@@ -12,22 +12,39 @@ use crate::types::Type;
 
 fn inner(cpu: &Cpu, graph: &Graph) -> Result<Program> {
     // Inner graphs went through the passes with the graph around them.
-    compile_with(graph, &Options { optimise: false, inner: true, ..Options::default() }, &[cpu])
+    compile_with(
+        graph,
+        &Options {
+            optimise: false,
+            inner: true,
+            ..Options::default()
+        },
+        &[cpu],
+    )
 }
 
 fn copy(memory: &mut Memory, from: Span, to: Span) {
-    memory.floats.copy_within(from.start..from.start + from.len, to.start);
+    memory
+        .floats
+        .copy_within(from.start..from.start + from.len, to.start);
 }
 
 fn at(base: usize, span: Span) -> Span {
-    Span { start: span.start + base, len: span.len }
+    Span {
+        start: span.start + base,
+        len: span.len,
+    }
 }
 
 pub(super) fn branch(c: &Context<'_>, cpu: &Cpu, op: &If) -> Result<Task> {
     let (then, otherwise) = (inner(cpu, &op.then)?, inner(cpu, &op.otherwise)?);
     let scratch = then.memory().max(otherwise.memory());
     let mut task = c.task(move |frame: Frame<'_>| {
-        let side = if frame.number(frame.arg(0)) != 0.0 { &then } else { &otherwise };
+        let side = if frame.number(frame.arg(0)) != 0.0 {
+            &then
+        } else {
+            &otherwise
+        };
         let base = frame.scratch().start;
         for i in 1..frame.arg_count() {
             copy(frame.memory, frame.arg(i), at(base, side.param(i - 1)));
@@ -45,42 +62,50 @@ pub(super) fn repeat(c: &Context<'_>, cpu: &Cpu, op: &While) -> Result<Task> {
     let (cond, body) = (inner(cpu, &op.cond)?, inner(cpu, &op.body)?);
     let k = op.carried();
     // Next states wait beside the loop's memory: a body may return one state in the place of another.
-    let waiting: Vec<Span> = c.node.outs.iter().scan(0, |start, &o| {
-        let len = c.graph.ty(o).slots();
-        let span = Span { start: *start, len };
-        *start += len;
-        Some(span)
-    }).collect();
+    let waiting: Vec<Span> = c
+        .node
+        .outs
+        .iter()
+        .scan(0, |start, &o| {
+            let len = c.graph.ty(o).slots();
+            let span = Span { start: *start, len };
+            *start += len;
+            Some(span)
+        })
+        .collect();
     let held: usize = waiting.iter().map(|s| s.len).sum::<usize>().next_multiple_of(16);
     let (cond_at, body_at) = (held, held + cond.memory().next_multiple_of(16));
     let scratch = body_at + body.memory();
     let mut task = c.task(move |frame: Frame<'_>| {
         let base = frame.scratch().start;
         let (hold, cond_base, body_base) = (base, base + cond_at, base + body_at);
-        for i in 0..k {
-            copy(frame.memory, frame.arg(i), at(hold, waiting[i]));
+        let state = || waiting.iter().map(|s| at(hold, *s)).enumerate();
+        for (i, span) in state() {
+            copy(frame.memory, frame.arg(i), span);
         }
-        loop {
-            // Working memory is shared inside a program, so parameters are put in place before every run.
-            for i in 0..frame.arg_count() {
-                let from = if i < k { at(hold, waiting[i]) } else { frame.arg(i) };
-                copy(frame.memory, from, at(cond_base, cond.param(i)));
+        // Working memory is shared inside a program, so parameters are put in place before every run.
+        let load = |frame: &mut Frame<'_>, program: &Program, base: usize| {
+            for (i, span) in state() {
+                copy(frame.memory, span, at(base, program.param(i)));
             }
-            cond.execute(frame.memory, cond_base);
+            for i in k..frame.arg_count() {
+                copy(frame.memory, frame.arg(i), at(base, program.param(i)));
+            }
+            program.execute(frame.memory, base);
+        };
+        let mut frame = frame;
+        loop {
+            load(&mut frame, &cond, cond_base);
             if frame.memory.floats[cond_base + cond.output(0).start] == 0.0 {
                 break;
             }
-            for i in 0..frame.arg_count() {
-                let from = if i < k { at(hold, waiting[i]) } else { frame.arg(i) };
-                copy(frame.memory, from, at(body_base, body.param(i)));
-            }
-            body.execute(frame.memory, body_base);
-            for i in 0..k {
-                copy(frame.memory, at(body_base, body.output(i)), at(hold, waiting[i]));
+            load(&mut frame, &body, body_base);
+            for (i, span) in state() {
+                copy(frame.memory, at(body_base, body.output(i)), span);
             }
         }
-        for i in 0..k {
-            copy(frame.memory, at(hold, waiting[i]), frame.out(i));
+        for (i, span) in state() {
+            copy(frame.memory, span, frame.out(i));
         }
     });
     task.scratch = scratch;
@@ -94,8 +119,15 @@ pub(super) fn empty(c: &Context<'_>) -> Task {
 pub(super) fn push(c: &Context<'_>) -> Task {
     let mut task = c.task(|frame: Frame<'_>| {
         let (below, out) = (frame.number(frame.arg(0)), frame.out(0).start);
-        let Frame { memory: Memory { floats, tapes }, base, args, .. } = frame;
-        let parts = args[1..].iter().map(|s| &floats[s.start + base..s.start + base + s.len]);
+        let Frame {
+            memory: Memory { floats, tapes },
+            base,
+            args,
+            ..
+        } = frame;
+        let parts = args[1..]
+            .iter()
+            .map(|s| &floats[s.start + base..s.start + base + s.len]);
         let top = tapes.push(below, parts);
         floats[out] = top;
     });

@@ -6,8 +6,8 @@ use synod_kernels::{
 };
 
 use super::super::{Frame, InPlace, Task};
-use super::product::{SMALL, useful_threads};
 use super::Context;
+use super::product::{SMALL, useful_threads};
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::ops::{Binary, Op, Rule, Unary};
@@ -20,7 +20,11 @@ pub(super) fn forward(c: &Context<'_>, body: &Graph) -> Result<Task> {
         Some(Op::Unary(Unary::Tanh)) => Activation::Tanh,
         _ => Activation::Identity,
     };
-    let layer = Dense { rows: c.dims(0)[0], inputs: c.dims(1)[0], outputs: c.dims(1)[1] };
+    let layer = Dense {
+        rows: c.dims(0)[0],
+        inputs: c.dims(1)[0],
+        outputs: c.dims(1)[1],
+    };
     let biased = c.node.args.len() == 3;
     let threads = useful_threads(c.threads, layer.rows, layer.outputs, layer.inputs);
     let small = layer.rows <= SMALL;
@@ -34,9 +38,27 @@ pub(super) fn forward(c: &Context<'_>, body: &Graph) -> Result<Task> {
             layer.forward(simd, x, w, biased.then_some(b), activation, y);
         } else {
             let bias = if biased { Bias::PerColumn(b) } else { Bias::None };
-            let epilogue = Epilogue { bias, activation, ..Epilogue::default() };
-            let (x, w) = (Matrix::row_major(x, layer.inputs), Matrix::row_major(w, layer.outputs));
-            gemm(simd, layer.rows, layer.outputs, layer.inputs, x, w, y, &epilogue, threads, workspace);
+            let epilogue = Epilogue {
+                bias,
+                activation,
+                ..Epilogue::default()
+            };
+            let (x, w) = (
+                Matrix::row_major(x, layer.inputs),
+                Matrix::row_major(w, layer.outputs),
+            );
+            gemm(
+                simd,
+                layer.rows,
+                layer.outputs,
+                layer.inputs,
+                x,
+                w,
+                y,
+                &epilogue,
+                threads,
+                workspace,
+            );
         }
     });
     task.scratch = match small {
@@ -83,7 +105,11 @@ impl GateKind {
 
 /// `(dy, w, y) -> gate(y) ∘ (dy · wᵀ)`
 pub(super) fn gated(c: &Context<'_>, body: &Graph) -> Result<Task> {
-    let layer = Dense { rows: c.dims(0)[0], inputs: c.dims(1)[0], outputs: c.dims(1)[1] };
+    let layer = Dense {
+        rows: c.dims(0)[0],
+        inputs: c.dims(1)[0],
+        outputs: c.dims(1)[1],
+    };
     let product = InputGradient::new(c, layer, GateKind::of(body));
     let workspace = product.workspace();
     let mut task = c.task(move |frame: Frame<'_>| {
@@ -107,23 +133,57 @@ struct InputGradient {
 impl InputGradient {
     fn new(c: &Context<'_>, layer: Dense, gate: GateKind) -> InputGradient {
         let threads = useful_threads(c.threads, layer.rows, layer.inputs, layer.outputs);
-        InputGradient { simd: c.simd, layer, gate, threads }
+        InputGradient {
+            simd: c.simd,
+            layer,
+            gate,
+            threads,
+        }
     }
 
     fn workspace(&self) -> usize {
-        let Dense { rows, inputs, outputs } = self.layer;
-        if rows <= SMALL { 0 } else { gemm_workspace(self.simd, rows, inputs, outputs, self.threads) }
+        let Dense {
+            rows,
+            inputs,
+            outputs,
+        } = self.layer;
+        if rows <= SMALL {
+            0
+        } else {
+            gemm_workspace(self.simd, rows, inputs, outputs, self.threads)
+        }
     }
 
     fn run(&self, dy: &[f32], w: &[f32], y: &[f32], dx: &mut [f32], workspace: &mut [f32]) {
-        let Dense { rows, inputs, outputs } = self.layer;
+        let Dense {
+            rows,
+            inputs,
+            outputs,
+        } = self.layer;
         let gate = self.gate.with(y);
         if rows <= SMALL {
             return self.layer.input_gradient(self.simd, dy, w, gate, dx);
         }
-        let (dy, w) = (Matrix::row_major(dy, outputs), Matrix::row_major(w, outputs).transposed());
-        let epilogue = Epilogue { gate, ..Epilogue::default() };
-        gemm(self.simd, rows, inputs, outputs, dy, w, dx, &epilogue, self.threads, workspace);
+        let (dy, w) = (
+            Matrix::row_major(dy, outputs),
+            Matrix::row_major(w, outputs).transposed(),
+        );
+        let epilogue = Epilogue {
+            gate,
+            ..Epilogue::default()
+        };
+        gemm(
+            self.simd,
+            rows,
+            inputs,
+            outputs,
+            dy,
+            w,
+            dx,
+            &epilogue,
+            self.threads,
+            workspace,
+        );
     }
 }
 
@@ -135,42 +195,80 @@ struct Step {
 
 impl Step {
     fn of(body: &Graph) -> Result<Step> {
-        let rule = body.nodes().iter().find_map(|n| if let Op::Update(u) = &n.op { Some(u.rule) } else { None });
-        rule.map(Step::new).ok_or_else(|| Error::Internal("a fused update without its rule".into()))
+        let rule = body.nodes().iter().find_map(|n| {
+            if let Op::Update(u) = &n.op {
+                Some(u.rule)
+            } else {
+                None
+            }
+        });
+        rule.map(Step::new)
+            .ok_or_else(|| Error::Internal("a fused update without its rule".into()))
     }
 
     fn new(rule: Rule) -> Step {
-        Step { rule: lower(rule), states: rule.states() }
+        Step {
+            rule: lower(rule),
+            states: rule.states(),
+        }
     }
 
     fn hyper(&self, frame: &Frame<'_>, arg: usize) -> Hyper {
         let at = frame.arg(arg).start;
         let numbers = &frame.memory.floats[at..at + 3];
-        Hyper { rate: numbers[0], correction1: numbers[1], correction2: numbers[2] }
+        Hyper {
+            rate: numbers[0],
+            correction1: numbers[1],
+            correction2: numbers[2],
+        }
     }
 
     /// The spans of up to two states, which begin at argument `first`.
     fn spans(&self, frame: &Frame<'_>, first: usize) -> [Span; 2] {
-        std::array::from_fn(|i| if i < self.states { frame.arg(first + i) } else { Span::default() })
+        std::array::from_fn(|i| {
+            if i < self.states {
+                frame.arg(first + i)
+            } else {
+                Span::default()
+            }
+        })
     }
 
     /// Results `from..` are the parameter and its states, changed in place.
     fn in_place(&self, from: usize, parameter: usize, first_state: usize) -> Vec<(usize, usize, InPlace)> {
         let states = (0..self.states).map(|i| (from + 1 + i, first_state + i, InPlace::Must));
-        std::iter::once((from, parameter, InPlace::Must)).chain(states).collect()
+        std::iter::once((from, parameter, InPlace::Must))
+            .chain(states)
+            .collect()
     }
 }
 
 fn lower(rule: Rule) -> kernels::Rule {
     match rule {
         Rule::Sgd { weight_decay } => kernels::Rule::Sgd { weight_decay },
-        Rule::Momentum { momentum, nesterov, weight_decay } => {
-            kernels::Rule::Momentum { momentum, nesterov, weight_decay }
-        }
+        Rule::Momentum {
+            momentum,
+            nesterov,
+            weight_decay,
+        } => kernels::Rule::Momentum {
+            momentum,
+            nesterov,
+            weight_decay,
+        },
         Rule::RmsProp { alpha, eps } => kernels::Rule::RmsProp { alpha, eps },
-        Rule::Adam { beta1, beta2, eps, weight_decay, decoupled } => {
-            kernels::Rule::Adam { beta1, beta2, eps, weight_decay, decoupled }
-        }
+        Rule::Adam {
+            beta1,
+            beta2,
+            eps,
+            weight_decay,
+            decoupled,
+        } => kernels::Rule::Adam {
+            beta1,
+            beta2,
+            eps,
+            weight_decay,
+            decoupled,
+        },
         Rule::Adagrad { eps } => kernels::Rule::Adagrad { eps },
     }
 }
@@ -201,14 +299,19 @@ fn bias_like(c: &Context<'_>, step: Step, rows: usize) -> Task {
 /// `(w, x, dy, hyper, states...) -> (w, states...)`
 pub(super) fn update(c: &Context<'_>, body: &Graph) -> Result<Task> {
     let step = Step::of(body)?;
-    let layer = Dense { rows: c.dims(1)[0], inputs: c.dims(1)[1], outputs: c.dims(2)[1] };
+    let layer = Dense {
+        rows: c.dims(1)[0],
+        inputs: c.dims(1)[1],
+        outputs: c.dims(2)[1],
+    };
     let weights = WeightUpdate::new(c, layer);
     let (workspace, in_place) = (weights.workspace(), step.in_place(0, 0, 4));
     let mut task = c.task(move |frame: Frame<'_>| {
         let hyper = step.hyper(&frame, 3);
         let [s0, s1] = step.spans(&frame, 4);
         let writes = [frame.arg(0), s0, s1, frame.scratch()];
-        let ([x, dy], [w, s0, s1, workspace]) = frame.memory.floats.views([frame.arg(1), frame.arg(2)], writes);
+        let ([x, dy], [w, s0, s1, workspace]) =
+            frame.memory.floats.views([frame.arg(1), frame.arg(2)], writes);
         weights.run(x, dy, &step.rule, hyper, w, [s0, s1], workspace);
     });
     task.scratch = workspace;
@@ -219,7 +322,11 @@ pub(super) fn update(c: &Context<'_>, body: &Graph) -> Result<Task> {
 /// `(w, x, dy, hyper, states..., [y]) -> (dx, w, states...)`
 pub(super) fn backward(c: &Context<'_>, body: &Graph) -> Result<Task> {
     let step = Step::of(body)?;
-    let layer = Dense { rows: c.dims(1)[0], inputs: c.dims(1)[1], outputs: c.dims(2)[1] };
+    let layer = Dense {
+        rows: c.dims(1)[0],
+        inputs: c.dims(1)[1],
+        outputs: c.dims(2)[1],
+    };
     let gated = c.node.args.len() > 4 + step.states;
     let gate = if gated { GateKind::of(body) } else { GateKind::Open };
     let (input, weights) = (InputGradient::new(c, layer, gate), WeightUpdate::new(c, layer));
@@ -228,7 +335,11 @@ pub(super) fn backward(c: &Context<'_>, body: &Graph) -> Result<Task> {
     let mut task = c.task(move |frame: Frame<'_>| {
         let hyper = step.hyper(&frame, 3);
         let [s0, s1] = step.spans(&frame, 4);
-        let y = if gated { frame.arg(4 + step.states) } else { Span::default() };
+        let y = if gated {
+            frame.arg(4 + step.states)
+        } else {
+            Span::default()
+        };
         let reads = [frame.arg(1), frame.arg(2), y];
         let writes = [frame.out(0), frame.arg(0), s0, s1, frame.scratch()];
         let ([x, dy, y], [dx, w, s0, s1, workspace]) = frame.memory.floats.views(reads, writes);
@@ -254,7 +365,11 @@ struct WeightUpdate {
 impl WeightUpdate {
     fn new(c: &Context<'_>, layer: Dense) -> WeightUpdate {
         let threads = useful_threads(c.threads, layer.inputs, layer.outputs, layer.rows);
-        WeightUpdate { simd: c.simd, layer, threads }
+        WeightUpdate {
+            simd: c.simd,
+            layer,
+            threads,
+        }
     }
 
     fn gradient(&self) -> usize {
@@ -262,14 +377,21 @@ impl WeightUpdate {
     }
 
     fn workspace(&self) -> usize {
-        let Dense { rows, inputs, outputs } = self.layer;
+        let Dense {
+            rows,
+            inputs,
+            outputs,
+        } = self.layer;
         match rows <= SMALL {
             true => 0,
             false => self.gradient() + gemm_workspace(self.simd, inputs, outputs, rows, self.threads),
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "operands, rule and state of one fused kernel")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "operands, rule and state of one fused kernel"
+    )]
     fn run(
         &self,
         x: &[f32],
@@ -280,14 +402,32 @@ impl WeightUpdate {
         states: [&mut [f32]; 2],
         workspace: &mut [f32],
     ) {
-        let Dense { rows, inputs, outputs } = self.layer;
+        let Dense {
+            rows,
+            inputs,
+            outputs,
+        } = self.layer;
         if rows <= SMALL {
             return self.layer.weight_update(self.simd, x, dy, rule, hyper, w, states);
         }
         let (gradient, workspace) = workspace.split_at_mut(self.gradient());
         let gradient = &mut gradient[..inputs * outputs];
-        let (x, dy) = (Matrix::row_major(x, inputs).transposed(), Matrix::row_major(dy, outputs));
-        gemm(self.simd, inputs, outputs, rows, x, dy, gradient, &Epilogue::default(), self.threads, workspace);
+        let (x, dy) = (
+            Matrix::row_major(x, inputs).transposed(),
+            Matrix::row_major(dy, outputs),
+        );
+        gemm(
+            self.simd,
+            inputs,
+            outputs,
+            rows,
+            x,
+            dy,
+            gradient,
+            &Epilogue::default(),
+            self.threads,
+            workspace,
+        );
         kernels::update(self.simd, rule, hyper, gradient, w, states);
     }
 }

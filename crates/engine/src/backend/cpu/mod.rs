@@ -24,7 +24,10 @@ pub struct Cpu {
 impl Cpu {
     /// With the best vector level; large products use up to `threads` threads.
     pub fn new(threads: usize) -> Cpu {
-        Cpu { simd: Simd::best(), threads: threads.max(1) }
+        Cpu {
+            simd: Simd::best(),
+            threads: threads.max(1),
+        }
     }
 
     /// At a given vector level.
@@ -55,13 +58,22 @@ impl Backend for Cpu {
     }
 
     fn compile(&self, region: &Graph) -> Result<Vec<Task>> {
-        region.nodes().iter().map(|node| self.lower(region, node)).collect()
+        region
+            .nodes()
+            .iter()
+            .map(|node| self.lower(region, node))
+            .collect()
     }
 }
 
 impl Cpu {
     fn lower(&self, graph: &Graph, node: &Node) -> Result<Task> {
-        let context = Context { graph, node, simd: self.simd, threads: self.threads };
+        let context = Context {
+            graph,
+            node,
+            simd: self.simd,
+            threads: self.threads,
+        };
         match &node.op {
             Op::Unary(_) | Op::Binary(_) | Op::Select(_) => chain::single(&context),
             Op::Fused(f) => match f.kind {
@@ -132,7 +144,10 @@ fn elements(graph: &Graph, values: &[Value]) -> usize {
 
 /// Compiles a graph as it is, runs it once and gives its outputs: how eager ops run.
 pub(crate) fn run_once(graph: &Graph, args: &[&[f32]]) -> Result<Vec<Vec<f32>>> {
-    let options = Options { optimise: false, ..Options::default() };
+    let options = Options {
+        optimise: false,
+        ..Options::default()
+    };
     let program = compile_with(graph, &options, &[&Cpu::default()])?;
     Session::new(program.into()).call(args)
 }

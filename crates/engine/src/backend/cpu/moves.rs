@@ -45,7 +45,9 @@ impl Strided {
 
     /// Calls `f(linear, strided, length, stride)` for each run along the last axis.
     fn runs(&self, mut f: impl FnMut(usize, usize, usize, usize)) {
-        let Some((&length, outer)) = self.dims.split_last() else { return f(0, self.start, 1, 1) };
+        let Some((&length, outer)) = self.dims.split_last() else {
+            return f(0, self.start, 1, 1);
+        };
         let stride = self.strides[outer.len()];
         if self.dims.contains(&0) {
             return;
@@ -77,7 +79,10 @@ fn strided(c: &Context<'_>, dims: &[usize], strides: &[usize], start: usize) -> 
     let strided = Strided::new(dims, strides, start);
     match strided.dims.len() <= AXES {
         true => Ok(strided),
-        false => Err(transform("cpu", format!("{}: `{}` moves more than {AXES} axes", c.node.site, c.node.op))),
+        false => Err(transform(
+            "cpu",
+            format!("{}: `{}` moves more than {AXES} axes", c.node.site, c.node.op),
+        )),
     }
 }
 
@@ -98,12 +103,12 @@ pub(super) fn read(c: &Context<'_>) -> Result<Task> {
         _ => (own, 0),
     };
     let simd = c.simd;
-    if let (Op::Transpose(t), &[rows, columns]) = (&c.node.op, c.dims(0)) {
-        if t.order == [1, 0] {
-            return Ok(c.task(move |mut frame: Frame<'_>| {
-                frame.with([0], 0, |[x], y| kernels::transpose(simd, rows, columns, x, y));
-            }));
-        }
+    if let (Op::Transpose(t), &[rows, columns]) = (&c.node.op, c.dims(0))
+        && t.order == [1, 0]
+    {
+        return Ok(c.task(move |mut frame: Frame<'_>| {
+            frame.with([0], 0, |[x], y| kernels::transpose(simd, rows, columns, x, y));
+        }));
     }
     let copy = strided(c, c.out_dims(), &strides, start)?;
     Ok(c.task(move |mut frame: Frame<'_>| {
@@ -113,7 +118,10 @@ pub(super) fn read(c: &Context<'_>) -> Result<Task> {
                 match stride {
                     0 => to.fill(x[at]),
                     1 => to.copy_from_slice(&x[at..at + length]),
-                    _ => to.iter_mut().zip(x[at..].iter().step_by(stride)).for_each(|(y, x)| *y = *x),
+                    _ => to
+                        .iter_mut()
+                        .zip(x[at..].iter().step_by(stride))
+                        .for_each(|(y, x)| *y = *x),
                 }
             });
         });
@@ -143,7 +151,11 @@ pub(super) fn pad(c: &Context<'_>, op: &Pad) -> Task {
                 let from = &x[linear..linear + length];
                 match stride {
                     1 => y[at..at + length].copy_from_slice(from),
-                    _ => y[at..].iter_mut().step_by(stride.max(1)).zip(from).for_each(|(y, x)| *y = *x),
+                    _ => y[at..]
+                        .iter_mut()
+                        .step_by(stride.max(1))
+                        .zip(from)
+                        .for_each(|(y, x)| *y = *x),
                 }
             });
         });
@@ -191,9 +203,14 @@ pub(super) fn scatter(c: &Context<'_>, rows: usize) -> Task {
         frame.with([0, 1], 0, |[indices, values], y| {
             y.fill(0.0);
             for (i, index) in indices.iter().enumerate() {
-                let Some(r) = row_of(f64::from(*index), rows) else { continue };
+                let Some(r) = row_of(f64::from(*index), rows) else {
+                    continue;
+                };
                 let from = &values[i * width..(i + 1) * width];
-                y[r * width..(r + 1) * width].iter_mut().zip(from).for_each(|(y, x)| *y += x);
+                y[r * width..(r + 1) * width]
+                    .iter_mut()
+                    .zip(from)
+                    .for_each(|(y, x)| *y += x);
             }
         });
     })

@@ -22,17 +22,28 @@ pub(super) fn dot(c: &Context<'_>, dot: Dot) -> Result<Task> {
     let shapes = (c.graph.shape(c.node.args[0]), c.graph.shape(c.node.args[1]));
     let e = dot.extents(shapes.0, shapes.1).map_err(Error::Internal)?;
     let (simd, threads) = (c.simd, useful_threads(c.threads, e.m, e.n, e.k));
-    let layer = |rows, inputs, outputs| Dense { rows, inputs, outputs };
+    let layer = |rows, inputs, outputs| Dense {
+        rows,
+        inputs,
+        outputs,
+    };
     let small = match (dot.ta, dot.tb) {
         (false, false) => e.m <= SMALL,
         (false, true) => e.m <= SMALL,
         (true, false) => e.k <= SMALL,
         (true, true) => false,
     };
-    let workspace = if small { 0 } else { gemm_workspace(simd, e.m, e.n, e.k, threads) };
+    let workspace = if small {
+        0
+    } else {
+        gemm_workspace(simd, e.m, e.n, e.k, threads)
+    };
     let mut task = c.task(move |frame: Frame<'_>| {
         let (a, b, out) = (frame.arg(0), frame.arg(1), frame.out(0));
-        let part = |span: Span, i: usize, size: usize| Span { start: span.start + i * size, len: size };
+        let part = |span: Span, i: usize, size: usize| Span {
+            start: span.start + i * size,
+            len: size,
+        };
         for i in 0..e.batch {
             let reads = [part(a, i, e.m * e.k), part(b, i, e.k * e.n)];
             let writes = [part(out, i, e.m * e.n), frame.scratch()];
@@ -49,7 +60,18 @@ pub(super) fn dot(c: &Context<'_>, dot: Dot) -> Result<Task> {
                     let right = Matrix::row_major(y, if dot.tb { e.k } else { e.n });
                     let left = if dot.ta { left.transposed() } else { left };
                     let right = if dot.tb { right.transposed() } else { right };
-                    gemm(simd, e.m, e.n, e.k, left, right, z, &Epilogue::default(), threads, workspace);
+                    gemm(
+                        simd,
+                        e.m,
+                        e.n,
+                        e.k,
+                        left,
+                        right,
+                        z,
+                        &Epilogue::default(),
+                        threads,
+                        workspace,
+                    );
                 }
             }
         }

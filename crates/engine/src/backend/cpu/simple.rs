@@ -33,18 +33,28 @@ pub(super) fn reduce(c: &Context<'_>, op: &Reduce) -> Result<Task> {
     let mut shape = dims.to_vec();
     let mut stages = vec![];
     for &(from, to) in runs.iter().rev() {
-        let (outer, len) = (shape[..from].iter().product::<usize>(), shape[from..to].iter().product::<usize>());
+        let (outer, len) = (
+            shape[..from].iter().product::<usize>(),
+            shape[from..to].iter().product::<usize>(),
+        );
         let inner = shape[to..].iter().product::<usize>();
         stages.push((outer, len, inner));
         shape.drain(from..to);
     }
     let simd = c.simd;
-    let largest = stages.iter().map(|s| (s.0 * s.2).next_multiple_of(16)).max().unwrap_or(0);
+    let largest = stages
+        .iter()
+        .map(|s| (s.0 * s.2).next_multiple_of(16))
+        .max()
+        .unwrap_or(0);
     let count = stages.len();
     let mut task = c.task(move |frame: Frame<'_>| {
         let (mut from, out, scratch) = (frame.arg(0), frame.out(0), frame.scratch());
         for (i, &(outer, len, inner)) in stages.iter().enumerate() {
-            let half = kernels::Span { start: scratch.start + (i % 2) * largest, len: outer * inner };
+            let half = kernels::Span {
+                start: scratch.start + (i % 2) * largest,
+                len: outer * inner,
+            };
             let to = if i + 1 == stages.len() { out } else { half };
             let ([x], [y]) = frame.memory.floats.views([from], [to]);
             kernels::reduce(simd, kind, outer, len, inner, x, y);
@@ -73,7 +83,9 @@ pub(super) fn random(c: &Context<'_>, op: &Random) -> Task {
         frame.with([0], 0, |[keys], y| {
             for (key, part) in keys.chunks_exact(KEY).zip(y.chunks_mut(per_key)) {
                 let key = std::array::from_fn(|j| key[j] as u32);
-                part.iter_mut().enumerate().for_each(|(i, v)| *v = random_number(distribution, key, salt, i));
+                part.iter_mut()
+                    .enumerate()
+                    .for_each(|(i, v)| *v = random_number(distribution, key, salt, i));
             }
         })
     })
@@ -81,7 +93,13 @@ pub(super) fn random(c: &Context<'_>, op: &Random) -> Task {
 
 pub(super) fn custom(c: &Context<'_>, op: &Custom) -> Result<Task> {
     if c.node.args.len() > 64 || c.node.outs.len() > 64 {
-        return Err(transform("cpu", format!("the custom op `{}` has more than 64 arguments or results", op.name)));
+        return Err(transform(
+            "cpu",
+            format!(
+                "the custom op `{}` has more than 64 arguments or results",
+                op.name
+            ),
+        ));
     }
     let evaluate = op.evaluate.clone();
     Ok(c.task(move |frame: Frame<'_>| {
@@ -90,6 +108,9 @@ pub(super) fn custom(c: &Context<'_>, op: &Custom) -> Result<Task> {
         (0..args).for_each(|i| spans[i] = frame.arg(i));
         (0..outs).for_each(|i| spans[64 + i] = frame.out(i));
         let evaluate = &evaluate;
-        frame.memory.floats.split_many(&spans[..args], &spans[64..64 + outs], &mut |x, y| evaluate(x, y));
+        frame
+            .memory
+            .floats
+            .split_many(&spans[..args], &spans[64..64 + outs], &mut |x, y| evaluate(x, y));
     }))
 }
