@@ -157,11 +157,14 @@ fn a_result_too_large_to_count_is_refused() {
     );
 }
 
+/// An op, the shapes it is wrongly applied to, and what the message must say.
+type Wrong = (Op, &'static [&'static [usize]], &'static [&'static str]);
+
 #[test]
 fn ops_that_only_graphs_have_report_their_arguments_too() {
     let sgd = Rule::Sgd { weight_decay: 0.0 };
     let two = || Builder::new().finish(&[]).map(std::sync::Arc::new).unwrap();
-    let wrong: Vec<(Op, &[&[usize]], &[&str])> = vec![
+    let wrong: Vec<Wrong> = vec![
         (
             Update { rule: sgd }.into(),
             &[&[2], &[3], &[3]],

@@ -171,7 +171,7 @@ fn parameters_are_aligned_unless_they_are_to_lie_side_by_side() {
     let joined = compile(
         &step.graph,
         &Options {
-            contiguous: vec![0..4],
+            contiguous: std::iter::once(0..4).collect(),
             ..Options::default()
         },
     )

@@ -359,7 +359,7 @@ fn updates() -> Vec<Case> {
 fn control() -> Vec<Case> {
     let sides = |s: &[Tensor]| {
         let (x, w) = (&s[0], &s[1]);
-        let c = x.sum_all().less(&w.sum_all());
+        let c = x.sum_all().less(w.sum_all());
         vec![branch(c, x.clone(), |x| &x * w, |x| x.sin() + w)]
     };
     vec![

@@ -99,7 +99,8 @@ pub fn agree(what: &str, found: &[f64], wanted: &[f64], tolerance: f64, floor: f
         .fold(floor, |m, x| m.max(x.abs()));
     for (i, (&f, &w)) in found.iter().zip(wanted).enumerate() {
         let same = f == w || (f.is_nan() && w.is_nan());
-        if !same && !((f - w).abs() <= tolerance * scale) {
+        let near = (f - w).abs() <= tolerance * scale;
+        if !same && !near {
             return Err(format!(
                 "{what}: element {i} is {f:e} instead of {w:e} (scale {scale:e})"
             ));

@@ -172,8 +172,8 @@ impl<const H: usize, const W: usize, const PARTIAL: bool> Kernel for Call<'_, H,
         } = *self.tile;
         // SAFETY: the tile's rows and columns lie inside the layer; only the last vector may be partial.
         unsafe {
-            let x = x.add(self.row * inputs);
-            let mut weights = w.add(self.column);
+            let x = x.wrapping_add(self.row * inputs);
+            let mut weights = w.wrapping_add(self.column);
             let mut sums = [[V::splat(0.0); W]; H];
             if !bias.is_null() {
                 for vector in 0..W {

@@ -165,8 +165,9 @@ impl Gradient<'_> {
         let tail = self.columns - column - (W - 1) * V::LANES;
         // SAFETY: the rows and columns of the tile exist; a row of scratch has room for whole vectors.
         unsafe {
-            let mut x = self.operands.x.add(self.start + row);
-            let mut dy = self.operands.dy.add(self.column + column);
+            // Without samples these point nowhere, and nothing is read.
+            let mut x = self.operands.x.wrapping_add(self.start + row);
+            let mut dy = self.operands.dy.wrapping_add(self.column + column);
             let mut sums = [[V::splat(0.0); W]; H];
             for _ in 0..rows {
                 let mut errors = [V::splat(0.0); W];

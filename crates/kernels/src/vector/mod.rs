@@ -139,7 +139,7 @@ pub(crate) trait Vector:
         let _ = address;
     }
 
-    /// Lanes that are NaN replaced by those of `fallback`-free arithmetic: `self` where it is NaN, else `other`.
+    /// `self` where it is NaN, else `other`.
     #[inline(always)]
     fn nan_or(self, other: Self) -> Self {
         Self::select(self.equal(self), other, self)
