@@ -85,7 +85,10 @@ impl Client {
     fn run_epoch(&mut self) -> Result<f32> {
         let data = Data::itself(&self.data, WIDTH);
         let mut last = 0.0;
-        for rows in self.shuffle.epoch(self.epoch).chunks_exact(BATCH) {
+        let order = self.shuffle.epoch(self.epoch);
+        for (i, rows) in order.chunks_exact(BATCH).enumerate() {
+            self.trainer
+                .prefetch(&data, order.chunks_exact(BATCH).nth(i + 1).unwrap_or_default());
             last = self.trainer.step(&data, rows, RATE)?;
         }
         self.epoch += 1;

@@ -38,6 +38,28 @@ pub fn gather_rows(x: &[f32], width: usize, rows: &[u32], y: &mut [f32]) {
     }
 }
 
+/// Asks the processor to have the rows of `x` that `rows` names at hand soon, for a later [`gather_rows`]. Rows that do
+/// not exist are passed over, and nothing else changes.
+pub fn prefetch_rows(x: &[f32], width: usize, rows: &[u32]) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    for &row in rows {
+        let start = row as usize * width;
+        let line = 16;
+        for value in x
+            .get(start..start + width)
+            .unwrap_or_default()
+            .iter()
+            .step_by(line)
+        {
+            use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+            // SAFETY: a hint about an address inside `x`; every x86-64 processor has the instruction.
+            unsafe { _mm_prefetch::<_MM_HINT_T1>(std::ptr::from_ref(value).cast()) }
+        }
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = (x, width, rows);
+}
+
 struct Transpose<'a> {
     rows: usize,
     columns: usize,

@@ -25,7 +25,7 @@ pub use buffer::{Buffer, Span};
 pub use chain::{Access, Binary, Chain, ChainError, Instr, Reg, Source, Unary};
 pub use dense::{Activation, Dense, Gate};
 pub use gemm::{Bias, Epilogue, Matrix, Pack, Packed, gemm, gemm_packed, gemm_with, gemm_workspace};
-pub use layout::{gather_rows, transpose};
+pub use layout::{gather_rows, prefetch_rows, transpose};
 pub use level::{Level, LevelError, Simd};
 pub use reduce::{Reduction, reduce};
 pub use update::{Hyper, Rule, bias_update, update};

@@ -102,6 +102,7 @@ impl Model {
             };
             let mut total = 0.0;
             for (i, rows) in order.chunks(batch).enumerate() {
+                trainer.prefetch(data, order.chunks(batch).nth(i + 1).unwrap_or_default());
                 let loss = trainer.step(data, rows, rate(i))?;
                 if !loss.is_finite() {
                     return Err(self.diagnose(fit, &mut trainer, data, order, batch, epoch, i, &rate));

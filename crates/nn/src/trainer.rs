@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use synod_engine::ops::{KEY, Update, key};
 use synod_engine::{Builder, Graph, Options, Session, Type, Value, compile, value_and_grad};
-use synod_kernels::gather_rows;
+use synod_kernels::{gather_rows, prefetch_rows};
 
 use crate::data::Data;
 use crate::error::Result;
@@ -112,6 +112,14 @@ impl Trainer {
     /// The program of a full batch.
     pub fn session(&self) -> &Session {
         &self.session
+    }
+
+    /// Has rows fetched from memory while the current step computes: call it with the rows of the next one.
+    pub fn prefetch(&self, data: &Data<'_>, rows: &[u32]) {
+        prefetch_rows(data.inputs(), data.width(), rows);
+        if let Some((targets, width)) = data.targets() {
+            prefetch_rows(targets, width, rows);
+        }
     }
 
     /// One optimiser step on the named rows of the data, at a learning rate; returns the loss before the step.
