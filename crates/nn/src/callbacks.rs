@@ -97,6 +97,9 @@ impl Callback for Progress {
     }
 
     fn on_epoch(&mut self, report: &Report, _: &Model) -> Result<Flow> {
+        // The line is left clean for whoever reports the epoch; the next step draws the bar again.
+        self.bar.finish_and_clear();
+        self.bar.reset();
         let next = (report.epoch + 1).min(report.epochs);
         self.message = format!("epoch {next}/{}  loss {:.6}", report.epochs, report.judged());
         Ok(Flow::Continue)

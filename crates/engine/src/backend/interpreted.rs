@@ -26,14 +26,21 @@ impl Backend for Interpreter {
 
     fn compile(&self, region: &Graph) -> Result<Vec<Task>> {
         let graph = region.clone();
-        // Types were checked when the region was cut, so interpreting it cannot fail.
         let kernel = move |frame: Frame<'_>| {
             let args: Vec<Vec<f32>> = (0..frame.arg_count())
                 .map(|i| frame.arg(i))
                 .map(|s| frame.memory.floats[s.start..s.start + s.len].to_vec())
                 .collect();
             let args: Vec<&[f32]> = args.iter().map(Vec::as_slice).collect();
-            let results = interpret_slices(&graph, &args).unwrap_or_default();
+            // Types were checked when the region was cut; should interpreting fail all the same, NaN shows it downstream.
+            let failed = |_| {
+                graph
+                    .outputs()
+                    .iter()
+                    .map(|&o| vec![f32::NAN; graph.ty(o).slots()])
+                    .collect()
+            };
+            let results = interpret_slices(&graph, &args).unwrap_or_else(failed);
             for (i, data) in results.iter().enumerate() {
                 let at = frame.out(i).start;
                 frame.memory.floats[at..at + data.len()].copy_from_slice(data);
