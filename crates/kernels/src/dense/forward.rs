@@ -1,6 +1,9 @@
 //! `y = act(x * w + bias)` in register tiles of samples by output vectors.
 
-use super::{Activation, Dense};
+use super::{
+    Activation, Dense,
+    sparse::{self, Sparse},
+};
 use crate::{
     level::Kernel,
     vector::{Vector, load_up_to, store_up_to},
@@ -28,36 +31,22 @@ impl Kernel for Forward<'_> {
             act,
             y,
         } = self;
-        let Dense {
-            rows,
-            inputs,
-            outputs,
-        } = shape;
-        let tile = Tile {
-            shape,
-            x: x.as_ptr(),
-            w: w.as_ptr(),
-            bias: bias.map_or(std::ptr::null(), <[f32]>::as_ptr),
-            act,
-            y: y.as_mut_ptr(),
-        };
-        let mut column = 0;
-        while column < outputs && rows > 0 {
-            let vectors = (outputs - column).div_ceil(V::LANES);
-            let tallest = rows.div_ceil(rows.div_ceil(tallest::<V>(vectors)));
-            let width = vectors.min(widest::<V>(tallest));
-            let columns = (width * V::LANES).min(outputs - column);
-            let mut row = 0;
-            let mut groups = rows.div_ceil(tallest);
-            while groups > 0 {
-                // Even groups: ten rows are five and five, never six and four.
-                let height = (rows - row).div_ceil(groups);
-                // SAFETY: the tile lies inside the layer, whose operands were checked.
-                unsafe { tile.dispatch::<V>(row, height, column, width, columns) };
-                row += height;
-                groups -= 1;
-            }
-            column += columns;
+        let Dense { rows, outputs, .. } = shape;
+        let bias = bias.map_or(std::ptr::null(), <[f32]>::as_ptr);
+        if sparse::pays(shape, x) {
+            let (x, w, y) = (x.as_ptr(), w.as_ptr(), y.as_mut_ptr());
+            let layer = Sparse {
+                shape,
+                x,
+                w,
+                bias,
+                act,
+                y,
+            };
+            // SAFETY: the operands were checked, and not too many inputs is part of paying.
+            unsafe { layer.run::<V>() };
+        } else {
+            dense::<V>(shape, x, w, bias, act, y);
         }
         if !act.is_linear() {
             let mut i = 0;
@@ -71,7 +60,38 @@ impl Kernel for Forward<'_> {
                 i += count;
             }
         }
-        debug_assert!(w.len() == inputs * outputs);
+    }
+}
+
+/// Every input of every sample, in tiles of samples by vectors of columns.
+#[inline(always)]
+fn dense<V: Vector>(shape: Dense, x: &[f32], w: &[f32], bias: *const f32, act: Activation, y: &mut [f32]) {
+    let Dense { rows, outputs, .. } = shape;
+    let tile = Tile {
+        shape,
+        x: x.as_ptr(),
+        w: w.as_ptr(),
+        bias,
+        act,
+        y: y.as_mut_ptr(),
+    };
+    let mut column = 0;
+    while column < outputs && rows > 0 {
+        let vectors = (outputs - column).div_ceil(V::LANES);
+        let tallest = rows.div_ceil(rows.div_ceil(tallest::<V>(vectors)));
+        let width = vectors.min(widest::<V>(tallest));
+        let columns = (width * V::LANES).min(outputs - column);
+        let mut row = 0;
+        let mut groups = rows.div_ceil(tallest);
+        while groups > 0 {
+            // Even groups: ten rows are five and five, never six and four.
+            let height = (rows - row).div_ceil(groups);
+            // SAFETY: the tile lies inside the layer, whose operands were checked.
+            unsafe { tile.dispatch::<V>(row, height, column, width, columns) };
+            row += height;
+            groups -= 1;
+        }
+        column += columns;
     }
 }
 
@@ -213,7 +233,7 @@ impl<const H: usize, const W: usize, const PARTIAL: bool> Kernel for Call<'_, H,
 }
 
 #[inline(always)]
-unsafe fn load_tile<V: Vector, const W: usize, const PARTIAL: bool>(
+pub(super) unsafe fn load_tile<V: Vector, const W: usize, const PARTIAL: bool>(
     from: *const f32,
     vector: usize,
     tail: usize,

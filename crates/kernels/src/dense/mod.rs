@@ -7,8 +7,10 @@ use crate::{
     vector::Vector,
 };
 
+mod backward;
 mod forward;
 mod input_gradient;
+mod sparse;
 mod weights;
 
 pub use crate::activation::{Activation, Gate};
@@ -16,6 +18,9 @@ pub use crate::activation::{Activation, Gate};
 /// Weight rows that are handled together: small enough to stay in the first-level cache, with their states, between
 /// the input gradient and the update.
 const ROW_BLOCK: usize = 4;
+
+/// Fewer outputs than this make a weight row too short to be worth a choice of samples.
+const NARROW: usize = 64;
 
 /// The sizes of a dense layer: `rows` samples, `inputs` by `outputs` weights. Tuned for 1 to 16 rows.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -107,8 +112,9 @@ impl Dense {
         );
     }
 
-    /// [`Dense::input_gradient`] with the old weights, then [`Dense::weight_update`], in one sweep over the weights;
-    /// bitwise equal to the two calls.
+    /// [`Dense::input_gradient`] with the old weights, then [`Dense::weight_update`], in one sweep over the weights, up
+    /// to rounding. Behind a rectifier whose output `x` is, products with its zeros are left out, even those with an
+    /// infinite or undefined error.
     #[expect(
         clippy::too_many_arguments,
         reason = "operands, rule and state of one fused kernel"
@@ -131,14 +137,15 @@ impl Dense {
         rule.check_states(&states, w.len(), "dense backward");
         let weights = self.weight_operands(x, dy, w, states);
         let dx = dx.as_mut_ptr();
-        let input = input_gradient::Operands {
-            shape: *self,
-            dy: dy.as_ptr(),
-            w: weights.w,
-            gate,
-            dx,
-        };
-        rule.with_step(hyper, Backward { simd, input, weights });
+        rule.with_step(
+            hyper,
+            Backward {
+                simd,
+                weights,
+                gate,
+                dx,
+            },
+        );
     }
 
     fn check_weights(&self, x: &[f32], dy: &[f32], w: &[f32]) {
@@ -304,20 +311,40 @@ impl UseStep for Update {
 
 struct Backward<'a> {
     simd: Simd,
-    input: input_gradient::Operands<'a>,
     weights: weights::Operands,
+    gate: Gate<'a>,
+    dx: *mut f32,
 }
 
 impl UseStep for Backward<'_> {
     #[inline(always)]
     fn call<S: Step>(self, step: S) {
-        let weights = WeightStep {
-            operands: self.weights,
-            step,
-        };
-        self.simd.run(BackwardStep {
-            input: self.input,
+        let Backward {
+            simd,
             weights,
-        });
+            gate,
+            dx,
+        } = self;
+        if weights.shape.outputs < NARROW {
+            let input = input_gradient::Operands {
+                shape: weights.shape,
+                dy: weights.dy,
+                w: weights.w,
+                gate,
+                dx,
+            };
+            let weights = WeightStep {
+                operands: weights,
+                step,
+            };
+            simd.run(BackwardStep { input, weights });
+        } else {
+            simd.run(backward::Backward {
+                weights,
+                step,
+                gate,
+                dx,
+            });
+        }
     }
 }

@@ -60,7 +60,7 @@ impl Operands {
 
     /// Steps `count` consecutive weights, the first at `offset`.
     #[inline(always)]
-    unsafe fn step_row<V: Vector, S: Step>(
+    pub(super) unsafe fn step_row<V: Vector, S: Step>(
         &self,
         step: S,
         gradient: *const f32,

@@ -1,0 +1,177 @@
+//! `y = act(x * w + bias)` for inputs that are mostly zero, as those behind a rectifier are: the weights of a zero input
+//! are neither read nor multiplied.
+
+use std::mem::MaybeUninit;
+
+use super::{Activation, Dense, forward::load_tile};
+use crate::{level::Kernel, vector::Vector};
+
+/// The most inputs a list can name.
+const INPUTS: usize = 512;
+/// Samples whose lists are kept at once.
+const ROWS: usize = 16;
+/// Vectors of columns in a tile: enough to hide the latency of a multiply-add, few enough for a tile of all weight rows
+/// to stay in the first-level cache.
+const WIDTH: usize = 8;
+
+/// Whether leaving zeros out is likely to pay, judged by the first sample.
+#[inline(always)]
+pub(super) fn pays(shape: Dense, x: &[f32]) -> bool {
+    let Dense { rows, inputs, .. } = shape;
+    if rows == 0 || !(1..=INPUTS).contains(&inputs) {
+        return false;
+    }
+    let nonzero: usize = x[..inputs].iter().map(|x| usize::from(*x != 0.0)).sum();
+    nonzero * 2 <= inputs
+}
+
+pub(super) struct Sparse {
+    pub(super) shape: Dense,
+    pub(super) x: *const f32,
+    pub(super) w: *const f32,
+    pub(super) bias: *const f32,
+    pub(super) act: Activation,
+    pub(super) y: *mut f32,
+}
+
+/// The nonzero inputs of some samples.
+struct Lists {
+    lengths: [usize; ROWS],
+    inputs: [[MaybeUninit<u16>; INPUTS]; ROWS],
+}
+
+impl Sparse {
+    /// # Safety
+    /// The CPU supports `V`, the operands fit the shape and a list can name every input.
+    #[inline(always)]
+    pub(super) unsafe fn run<V: Vector>(&self) {
+        let Dense { rows, outputs, .. } = self.shape;
+        let mut lists = Lists {
+            lengths: [0; ROWS],
+            inputs: [[MaybeUninit::uninit(); INPUTS]; ROWS],
+        };
+        for first in (0..rows).step_by(ROWS) {
+            let count = (rows - first).min(ROWS);
+            // SAFETY: passed on from the caller.
+            unsafe { self.list(first, count, &mut lists) };
+            let vectors = outputs.div_ceil(V::LANES);
+            let mut tiles = vectors.div_ceil(WIDTH);
+            let mut vector = 0;
+            while tiles > 0 {
+                let width = (vectors - vector).div_ceil(tiles);
+                let column = vector * V::LANES;
+                let tail = (outputs - column - (width - 1) * V::LANES).min(V::LANES);
+                let tile = Tile {
+                    layer: self,
+                    lists: &lists,
+                    first,
+                    count,
+                    column,
+                    tail,
+                };
+                // SAFETY: passed on from the caller; the tile lies inside the layer.
+                unsafe { tile.dispatch::<V>(width) };
+                vector += width;
+                tiles -= 1;
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn list(&self, first: usize, count: usize, lists: &mut Lists) {
+        let inputs = self.shape.inputs;
+        for row in 0..count {
+            let list = &mut lists.inputs[row];
+            let mut length = 0;
+            for input in 0..inputs {
+                // SAFETY: the input exists; no more are listed than there are.
+                unsafe {
+                    list.get_unchecked_mut(length).write(input as u16);
+                    length += usize::from(*self.x.add((first + row) * inputs + input) != 0.0);
+                }
+            }
+            lists.lengths[row] = length;
+        }
+    }
+}
+
+/// Some columns of all listed samples.
+struct Tile<'a> {
+    layer: &'a Sparse,
+    lists: &'a Lists,
+    first: usize,
+    count: usize,
+    column: usize,
+    tail: usize,
+}
+
+impl Tile<'_> {
+    #[inline(always)]
+    unsafe fn dispatch<V: Vector>(self, width: usize) {
+        macro_rules! widths {
+            ($($width:literal)*) => {
+                match width {
+                    // SAFETY: passed on from the caller.
+                    $($width => unsafe {
+                        if self.tail == V::LANES {
+                            V::run(Call::<$width, false>(self))
+                        } else {
+                            V::run(Call::<$width, true>(self))
+                        }
+                    },)*
+                    _ => unreachable!("no tile is wider"),
+                }
+            };
+        }
+        widths!(1 2 3 4 5 6 7 8)
+    }
+}
+
+struct Call<'a, const W: usize, const PARTIAL: bool>(Tile<'a>);
+
+impl<const W: usize, const PARTIAL: bool> Kernel for Call<'_, W, PARTIAL> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<V: Vector>(self) {
+        let Tile {
+            layer,
+            lists,
+            first,
+            count,
+            column,
+            tail,
+        } = self.0;
+        let Dense { inputs, outputs, .. } = layer.shape;
+        // SAFETY: samples, listed inputs and columns exist; only the last vector may be partial.
+        unsafe {
+            let mut start = [V::splat(0.0); W];
+            if !layer.bias.is_null() {
+                for (vector, start) in start.iter_mut().enumerate() {
+                    *start = load_tile::<V, W, PARTIAL>(layer.bias.add(column), vector, tail);
+                }
+            }
+            let w = layer.w.add(column);
+            for row in 0..count {
+                let x = layer.x.add((first + row) * inputs);
+                let mut sums = start;
+                for input in &lists.inputs[row][..lists.lengths[row]] {
+                    let input = usize::from(input.assume_init());
+                    let (x, weights) = (V::splat(*x.add(input)), w.add(input * outputs));
+                    for (vector, sum) in sums.iter_mut().enumerate() {
+                        *sum = x.mul_add(load_tile::<V, W, PARTIAL>(weights, vector, tail), *sum);
+                    }
+                }
+                let y = layer.y.add((first + row) * outputs + column);
+                for (vector, sum) in sums.iter().enumerate() {
+                    let (value, at) = (layer.act.apply_linear(*sum), y.add(vector * V::LANES));
+                    if PARTIAL && vector == W - 1 {
+                        value.store_partial(at, tail);
+                    } else {
+                        value.store(at);
+                    }
+                }
+            }
+        }
+    }
+}
