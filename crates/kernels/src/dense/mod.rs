@@ -60,6 +60,11 @@ impl Dense {
         });
     }
 
+    /// Whether [`Dense::forward`] would leave out enough zeros of `x` to be worth more than a product of large matrices.
+    pub fn skips(&self, x: &[f32]) -> bool {
+        sparse::pays(*self, x)
+    }
+
     /// `dx = gate(dy * w^T)`.
     pub fn input_gradient(&self, simd: Simd, dy: &[f32], w: &[f32], gate: Gate<'_>, dx: &mut [f32]) {
         self.check_len("dy", dy.len(), self.rows * self.outputs);

@@ -31,7 +31,7 @@ impl Blocking {
         let (tile_rows, tile_columns) = tile(simd);
         let [deepest, most_rows, most_columns] = match simd.level() {
             Level::Portable => [256, 120, 2048],
-            Level::Avx2 => [256, 240, 4096],
+            Level::Avx2 => [384, 240, 4096],
             Level::Avx512 => [256, 336, 4096],
         };
         let grid = grid(m.div_ceil(tile_rows), n.div_ceil(tile_columns), threads.max(1));
@@ -136,6 +136,9 @@ mod tests {
     #[test]
     fn the_order_of_additions_does_not_depend_on_the_threads() {
         let depths = [1, 2, 7].map(|threads| Blocking::new(Simd::best(), 300, 300, 1000, threads).depth);
-        assert_eq!(depths, [250; 3]);
+        assert!(
+            depths[0] < 1000 && depths.iter().all(|depth| *depth == depths[0]),
+            "{depths:?}"
+        );
     }
 }
