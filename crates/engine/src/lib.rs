@@ -25,6 +25,7 @@ mod eager;
 mod error;
 mod grad;
 mod graph;
+mod images;
 mod interpreter;
 mod model_file;
 pub mod ops;
