@@ -20,6 +20,7 @@
 
 pub mod backend;
 mod build;
+mod classes;
 pub mod control;
 mod eager;
 mod error;
