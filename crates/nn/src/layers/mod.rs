@@ -1,16 +1,28 @@
 //! Layers are plain structs; anything that maps a tensor to a tensor is one, closures included.
 
+mod batch_norm;
+mod conv;
 mod dense;
 mod dropout;
+mod embedding;
 mod norm;
+mod pool;
+mod recurrent;
+mod residual;
 
 use synod_engine::Tensor;
 
 use crate::parameters::Scope;
 
+pub use batch_norm::BatchNorm;
+pub use conv::{Conv2d, ConvSettings};
 pub use dense::Dense;
 pub use dropout::Dropout;
+pub use embedding::Embedding;
 pub use norm::LayerNorm;
+pub use pool::{AveragePool, Flatten, GlobalAveragePool, MaxPool};
+pub use recurrent::{Gru, LastStep, Lstm};
+pub use residual::Residual;
 
 /// A function of a batch of examples with parameters from a [`Scope`].
 pub trait Layer {
