@@ -1,62 +1,47 @@
-//! Models by name.
+//! Models by name, one file per family.
+
+mod autoencoder;
+mod cnn;
+mod mlp;
+mod recurrent;
+mod resnet;
+mod vae;
+
+pub use autoencoder::{PAPER, autoencoder};
+pub use cnn::cnn_mnist;
+pub use mlp::{mlp, mlp_2nn};
+pub use recurrent::{CHARACTERS, char_lstm, lstm_autoencoder};
+pub use resnet::{Resnet, Version, resnet, resnet50};
+pub use vae::vae;
 
 use crate::error::{Error, Result};
-use crate::layers::{Activation, Dense, Layer, Sequential};
 use crate::model::Model;
 
-/// The widths of the Marconi100 paper's autoencoder.
-pub const PAPER: [usize; 10] = [460, 80, 60, 40, 20, 40, 60, 80, 100, 460];
+/// A maker of a model with its usual extents, from a seed.
+type Make = fn(u64) -> Result<Model>;
 
-/// A chain of dense layers that reproduces its input: ReLU between layers, linear at the end.
-pub fn autoencoder(widths: &[usize], seed: u64) -> Result<Model> {
-    let (Some(&first), Some(&last)) = (widths.first(), widths.last()) else {
-        return Err(Error::Setting("an autoencoder needs at least two widths".into()));
-    };
-    if widths.len() < 2 || first != last || widths.contains(&0) {
-        let problem =
-            format!("an autoencoder begins and ends with one width, none of them zero; got {widths:?}");
-        return Err(Error::Setting(problem));
-    }
-    Model::build([first], seed, |setup| {
-        let layers = widths.windows(2).enumerate().map(|(i, pair)| {
-            let activation = if i + 2 == widths.len() {
-                Activation::Identity
-            } else {
-                Activation::Relu
-            };
-            let dense = setup.within(&format!("layer{i}"), |s| {
-                Dense::new(s, pair[0], pair[1], activation)
-            });
-            Box::new(dense) as Box<dyn Layer>
-        });
-        Sequential(layers.collect())
-    })
-}
+/// The names of [`by_name`], with what they make.
+const MODELS: &[(&str, Make)] = &[
+    ("autoencoder", |seed| autoencoder(&PAPER, seed)),
+    ("mlp-2nn", mlp_2nn),
+    ("cnn-mnist", cnn_mnist),
+    ("char-lstm", |seed| char_lstm(CHARACTERS, 80, seed)),
+    ("resnet50-v1", |seed| resnet50(Version::V1, 1000, seed)),
+    ("resnet50", |seed| resnet50(Version::V15, 1000, seed)),
+    ("lstm-autoencoder", |seed| lstm_autoencoder(30, 16, 64, seed)),
+    ("vae", |seed| vae(&[784, 400, 20], 1.0, seed)),
+];
 
 /// A model of the zoo by name.
 pub fn by_name(name: &str, seed: u64) -> Result<Model> {
-    match name {
-        "autoencoder" => autoencoder(&PAPER, seed),
-        _ => Err(Error::Setting(format!(
-            "no model of the zoo is called `{name}`; there is `autoencoder`"
-        ))),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_papers_autoencoder_has_107_740_parameters() -> Result<()> {
-        assert_eq!(autoencoder(&PAPER, 1)?.layout().len(), 107_740);
-        Ok(())
-    }
-
-    #[test]
-    fn widths_that_make_no_autoencoder_are_refused() {
-        for bad in [&[][..], &[4], &[4, 2], &[4, 0, 4]] {
-            assert!(matches!(autoencoder(bad, 1), Err(Error::Setting(_))), "{bad:?}");
+    match MODELS.iter().find(|(known, _)| *known == name) {
+        Some((_, make)) => make(seed),
+        None => {
+            let known: Vec<String> = MODELS.iter().map(|(n, _)| format!("`{n}`")).collect();
+            Err(Error::Setting(format!(
+                "no model of the zoo is called `{name}`; there are {}",
+                known.join(", ")
+            )))
         }
     }
 }
