@@ -15,8 +15,9 @@ use crate::loss::Loss;
 use crate::optimizer::Optimizer;
 use crate::parameters::{Layout, Scope, Setup};
 
-/// Rows that inference and evaluation handle at once.
+/// Rows that inference and evaluation handle at once, and numbers that one tensor may then have.
 const CHUNK: usize = 1024;
+const LARGEST: usize = 1 << 24;
 
 /// Where training stands, kept with the model so that it can go on, bit for bit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -224,14 +225,44 @@ impl Model {
 
     /// The loss over all rows.
     pub fn evaluate(&self, data: &Data<'_>, loss: Loss) -> Result<f32> {
-        let (width, target) = (self.input.elements(), loss.target_width(&self.output));
-        data.check(width, target)?;
+        let target = loss.target_width(&self.output);
         // A root of means is not a mean of roots.
         let summed = if loss == Loss::Rmse { Loss::Mse } else { loss };
-        let count = self.first_input();
-        let make = |m: &Model, n: usize| {
-            m.session_of(&loss_graph(&m.graph(n)?, 0, summed, data.is_itself(), target)?, 1)
+        let itself = data.is_itself();
+        let mean = self.mean_over(data, target, |graph| loss_graph(graph, 0, summed, itself, target))?;
+        Ok(if loss == Loss::Rmse { mean.sqrt() } else { mean } as f32)
+    }
+
+    /// The share of rows whose class is among the `k` highest scores; 1 for plain accuracy. Of equal scores the first
+    /// ranks higher.
+    pub fn accuracy(&self, data: &Data<'_>, k: usize) -> Result<f32> {
+        let target = Loss::CrossEntropy.target_width(&self.output);
+        if data.is_itself() {
+            return Err(Error::Data("an accuracy needs classes as targets".into()));
+        }
+        let measure = |graph: &Graph| {
+            measure_graph(graph, 0, false, Some(target), |output, target| {
+                let rows = output
+                    .shape()
+                    .dims()
+                    .split_last()
+                    .map_or(&[][..], |(_, rows)| rows);
+                output.in_top_k(&target.reshape(rows), k).mean_all()
+            })
         };
+        Ok(self.mean_over(data, target, measure)? as f32)
+    }
+
+    /// The mean over all rows of what `measure` makes of the inference graph.
+    fn mean_over(
+        &self,
+        data: &Data<'_>,
+        target: usize,
+        measure: impl Fn(&Graph) -> Result<Graph>,
+    ) -> Result<f64> {
+        let (width, count) = (self.input.elements(), self.first_input());
+        data.check(width, target)?;
+        let make = |m: &Model, n: usize| m.session_of(&measure(&m.graph(n)?)?, 1);
         let mut total = 0.0;
         self.chunks(data.rows(), make, |session, rows| {
             let n = rows.len();
@@ -246,8 +277,7 @@ impl Model {
             session.run();
             total += f64::from(session.output(0)[0]) * n as f64;
         })?;
-        let mean = total / data.rows() as f64;
-        Ok(if loss == Loss::Rmse { mean.sqrt() } else { mean } as f32)
+        Ok(total / data.rows() as f64)
     }
 
     /// The position of the input among the parameters of the inference graph.
@@ -261,15 +291,27 @@ impl Model {
         make: impl Fn(&Model, usize) -> Result<Session>,
         mut run: impl FnMut(&mut Session, std::ops::Range<usize>),
     ) -> Result<()> {
-        let (whole, rest) = (rows / CHUNK, rows % CHUNK);
+        let chunk = self.chunk()?;
+        let (whole, rest) = (rows / chunk, rows % chunk);
         if whole > 0 {
-            let mut session = make(self, CHUNK)?;
-            (0..whole).for_each(|i| run(&mut session, i * CHUNK..(i + 1) * CHUNK));
+            let mut session = make(self, chunk)?;
+            (0..whole).for_each(|i| run(&mut session, i * chunk..(i + 1) * chunk));
         }
         if rest > 0 {
-            run(&mut make(self, rest)?, whole * CHUNK..rows);
+            run(&mut make(self, rest)?, whole * chunk..rows);
         }
         Ok(())
+    }
+
+    /// Fewer rows at once for models of large images.
+    fn chunk(&self) -> Result<usize> {
+        let graph = self.graph(1)?;
+        let sizes = graph
+            .nodes()
+            .iter()
+            .flat_map(|n| &n.outs)
+            .map(|&o| graph.ty(o).slots());
+        Ok((LARGEST / sizes.max().unwrap_or(1).max(1)).clamp(1, CHUNK))
     }
 }
 
@@ -296,6 +338,20 @@ pub(crate) fn loss_graph(
     itself: bool,
     target: usize,
 ) -> Result<Graph> {
+    let classes = (loss == Loss::CrossEntropy).then_some(target);
+    measure_graph(graph, buffers, itself, classes, |output, target| {
+        loss.apply(output, target)
+    })
+}
+
+/// [`loss_graph`] for any measure of output and target; a target is shaped like the output, or holds as many classes.
+fn measure_graph(
+    graph: &Graph,
+    buffers: usize,
+    itself: bool,
+    classes: Option<usize>,
+    measure: impl FnOnce(&Tensor, &Tensor) -> Tensor,
+) -> Result<Graph> {
     let mut params: Vec<(Type, &str)> = graph
         .param_types()
         .into_iter()
@@ -309,18 +365,14 @@ pub(crate) fn loss_graph(
         .map(|&o| graph.shape(o).clone())
         .unwrap_or_default();
     let batch = output.dims().first().copied().unwrap_or(0);
-    let shape: Shape = if loss == Loss::CrossEntropy {
-        [batch, target].into()
-    } else {
-        output
-    };
     if !itself {
+        let shape = classes.map_or(output, |n| [batch, n].into());
         params.push((Type::Tensor(shape), "target"));
     }
     let traced = trace_named(&params, |given| {
         let output = graph.apply(&given[..count]);
         let target: &Tensor = if itself { &given[count - 1] } else { &given[count] };
-        let mut loss = loss.apply(&output[0], target);
+        let mut loss = measure(&output[0], target);
         if let Some(own) = output.get(1 + buffers) {
             loss = loss + own;
         }

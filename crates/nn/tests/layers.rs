@@ -394,5 +394,18 @@ fn the_cnn_fits_a_handful_of_images() -> Test {
         .map(|_| trainer.step(&data, &[0, 1, 2, 3], 0.003))
         .collect::<Result<_>>()?;
     assert!(losses[7] < 0.5 * losses[0], "{losses:?}");
+    let mut fitted = model.clone();
+    fitted.parameters_mut().copy_from_slice(trainer.parameters());
+    // What is predicted is what counts as right, and everything is among ten of ten.
+    let scores = fitted.predict(&x)?;
+    let best = |row: &[f32]| (0..10).max_by(|&a, &b| row[a].total_cmp(&row[b]));
+    let right = (0..4).filter(|&i| best(&scores[i * 10..][..10]) == Some([3, 1, 4, 1][i]));
+    assert_eq!(fitted.accuracy(&data, 1)?, right.count() as f32 / 4.0);
+    assert_eq!(fitted.accuracy(&data, 10)?, 1.0);
+    let wrong = fitted
+        .accuracy(&Data::itself(&x, 784), 1)
+        .expect_err("no classes")
+        .to_string();
+    assert!(wrong.contains("classes"), "{wrong}");
     Ok(())
 }
