@@ -194,6 +194,37 @@ fn chains_that_would_wait_for_each_other_stay_apart() {
 }
 
 #[test]
+fn a_sum_of_small_products_becomes_one_product_and_of_large_ones_stays() {
+    let shared = |rows: usize| {
+        let types = vec![synod_engine::Type::tensor([rows, 6]); 3];
+        let types = [&[synod_engine::Type::tensor([6, 8])], &types[..]].concat();
+        synod_engine::trace(&types, |s| {
+            let used = s[1..].iter().map(|x| x.dot(&s[0]).sin());
+            vec![used.reduce(|x, y| x + y).expect("three uses").sum_all()]
+        })
+        .and_then(|loss| value_and_grad(&loss, &[0]))
+        .unwrap()
+    };
+    let by_rows = |g: &Graph| {
+        let is = |op: &&Op| matches!(op, Op::Dot(d) if d.ta && !d.tb);
+        ops_of(g).iter().filter(is).count()
+    };
+    for (rows, products) in [(2, 1), (20, 3)] {
+        let graph = shared(rows);
+        assert_eq!(by_rows(&graph), 3);
+        let optimised = synod_engine::passes::optimise(&graph, |_, _| {}).unwrap();
+        assert_eq!(by_rows(&optimised), products, "{rows} rows\n{optimised}");
+        let args: Vec<Vec<f64>> = graph
+            .params()
+            .iter()
+            .enumerate()
+            .map(|(i, &p)| Rng(i as u64).apart(graph.shape(p).elements()))
+            .collect();
+        same(&graph, &args).unwrap();
+    }
+}
+
+#[test]
 fn fused_nodes_appear_and_unfused_graphs_have_none() {
     let sample = random::graph(&mut Rng(3), 25);
     let optimised = synod_engine::passes::optimise(&sample.graph, |_, _| {}).unwrap();
