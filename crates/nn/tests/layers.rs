@@ -288,7 +288,7 @@ fn recurrent(make: impl FnOnce(&mut Setup) -> Box<dyn Layer>, time: usize) -> Re
 #[test]
 fn recurrent_layers_follow_pytorchs_equations_for_any_length() -> Test {
     const H: usize = 3;
-    for time in [1, 7, 8, 9, 19, 32] {
+    for time in [1, 15, 16, 17, 35, 48] {
         let x = numbers(2 * time * 2, time as u32);
         let lstm = recurrent(|s| boxed(Lstm::new(s, 2, H)), time)?;
         let gru = recurrent(|s| boxed(Gru::new(s, 2, H)), time)?;
@@ -379,8 +379,8 @@ fn a_variational_autoencoder_trains_with_noise_and_divergence_and_is_used_withou
 
 #[test]
 fn an_autoencoder_of_sequences_learns() -> Test {
-    let model = zoo::lstm_autoencoder(10, 2, 6, 1)?;
-    let x = numbers(3 * 20, 7);
+    let model = zoo::lstm_autoencoder(18, 2, 4, 1)?;
+    let x = numbers(3 * 36, 7);
     check("autoencoder of sequences", &model, Loss::Mse, &x, &x)
 }
 

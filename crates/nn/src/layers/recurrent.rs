@@ -10,7 +10,7 @@ use crate::init::Initializer;
 use crate::parameters::{Param, Scope, Setup};
 
 /// Steps per pass of the loop.
-const STEPS: usize = 8;
+const STEPS: usize = 16;
 
 /// A long short-term memory, with PyTorch's definitions and gate order (input, forget, cell, output) and one bias: the sum
 /// of PyTorch's two, which only ever occur as a sum.
