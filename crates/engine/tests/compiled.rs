@@ -225,6 +225,24 @@ fn a_sum_of_small_products_becomes_one_product_and_of_large_ones_stays() {
 }
 
 #[test]
+fn reductions_of_equal_elements_are_known_whatever_their_number() {
+    let graph = synod_engine::trace(&[synod_engine::Type::tensor([2])], |s| {
+        let ones = synod_engine::Tensor::full(1.0, [40, 50, 2]);
+        let none = synod_engine::Tensor::full(1.0, [0, 2]);
+        let halves = synod_engine::Tensor::full(0.5, [40, 50, 2]);
+        vec![
+            &s[0] * ones.sum(&[0, 1]) + halves.mean(&[0, 1]) + halves.max(&[0, 1]),
+            &s[0] + none.sum(&[0]) + none.mean(&[0]),
+        ]
+    })
+    .unwrap();
+    same(&graph, &[vec![0.25, -3.0]]).unwrap();
+    let optimised = synod_engine::passes::optimise(&graph, |_, _| {}).unwrap();
+    let left = |op: &Op| matches!(op, Op::Reduce(_));
+    assert!(!ops_of(&optimised).iter().any(left), "{optimised}");
+}
+
+#[test]
 fn fused_nodes_appear_and_unfused_graphs_have_none() {
     let sample = random::graph(&mut Rng(3), 25);
     let optimised = synod_engine::passes::optimise(&sample.graph, |_, _| {}).unwrap();
