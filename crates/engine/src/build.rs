@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use crate::graph::{Builder, Value};
-use crate::ops::{Binary, Broadcast, Const, Empty, Full, Merge, Reshape, Unary};
+use crate::ops::{
+    Binary, Broadcast, Const, Conv, ConvRole, Empty, Full, Merge, Pool, PoolRole, Reshape, Unary, Window,
+};
 use crate::types::{Shape, Type};
 
 impl Builder {
@@ -69,6 +71,24 @@ impl Builder {
             },
             &[],
         )
+    }
+
+    /// The convolution of images with weights.
+    pub fn conv(&mut self, images: Value, weights: Value, window: Window, groups: usize) -> Value {
+        let role = ConvRole::Forward;
+        self.one(Conv { role, window, groups }, &[images, weights])
+    }
+
+    /// The largest element of every window.
+    pub fn max_pool(&mut self, images: Value, window: Window) -> Value {
+        let role = PoolRole::MaxPick;
+        self.one(Pool { role, window }, &[images, images])
+    }
+
+    /// The sum of every window.
+    pub fn sum_pool(&mut self, images: Value, window: Window) -> Value {
+        let role = PoolRole::Sum;
+        self.one(Pool { role, window }, &[images])
     }
 
     /// The same elements under another shape; nothing is emitted if it is the same.

@@ -20,11 +20,13 @@
 
 pub mod backend;
 mod build;
+mod classes;
 pub mod control;
 mod eager;
 mod error;
 mod grad;
 mod graph;
+mod images;
 mod interpreter;
 mod model_file;
 pub mod ops;

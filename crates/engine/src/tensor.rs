@@ -402,7 +402,7 @@ unary_methods! {
     floor Floor;
 }
 
-fn one(op: impl Into<Op>, args: &[&Tensor], site: Site) -> Tensor {
+pub(crate) fn one(op: impl Into<Op>, args: &[&Tensor], site: Site) -> Tensor {
     emit(op.into(), args, site).swap_remove(0)
 }
 

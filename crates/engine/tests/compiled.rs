@@ -194,6 +194,55 @@ fn chains_that_would_wait_for_each_other_stay_apart() {
 }
 
 #[test]
+fn a_sum_of_small_products_becomes_one_product_and_of_large_ones_stays() {
+    let shared = |rows: usize| {
+        let types = vec![synod_engine::Type::tensor([rows, 6]); 3];
+        let types = [&[synod_engine::Type::tensor([6, 8])], &types[..]].concat();
+        synod_engine::trace(&types, |s| {
+            let used = s[1..].iter().map(|x| x.dot(&s[0]).sin());
+            vec![used.reduce(|x, y| x + y).expect("three uses").sum_all()]
+        })
+        .and_then(|loss| value_and_grad(&loss, &[0]))
+        .unwrap()
+    };
+    let by_rows = |g: &Graph| {
+        let is = |op: &&Op| matches!(op, Op::Dot(d) if d.ta && !d.tb);
+        ops_of(g).iter().filter(is).count()
+    };
+    for (rows, products) in [(2, 1), (20, 3)] {
+        let graph = shared(rows);
+        assert_eq!(by_rows(&graph), 3);
+        let optimised = synod_engine::passes::optimise(&graph, |_, _| {}).unwrap();
+        assert_eq!(by_rows(&optimised), products, "{rows} rows\n{optimised}");
+        let args: Vec<Vec<f64>> = graph
+            .params()
+            .iter()
+            .enumerate()
+            .map(|(i, &p)| Rng(i as u64).apart(graph.shape(p).elements()))
+            .collect();
+        same(&graph, &args).unwrap();
+    }
+}
+
+#[test]
+fn reductions_of_equal_elements_are_known_whatever_their_number() {
+    let graph = synod_engine::trace(&[synod_engine::Type::tensor([2])], |s| {
+        let ones = synod_engine::Tensor::full(1.0, [40, 50, 2]);
+        let none = synod_engine::Tensor::full(1.0, [0, 2]);
+        let halves = synod_engine::Tensor::full(0.5, [40, 50, 2]);
+        vec![
+            &s[0] * ones.sum(&[0, 1]) + halves.mean(&[0, 1]) + halves.max(&[0, 1]),
+            &s[0] + none.sum(&[0]) + none.mean(&[0]),
+        ]
+    })
+    .unwrap();
+    same(&graph, &[vec![0.25, -3.0]]).unwrap();
+    let optimised = synod_engine::passes::optimise(&graph, |_, _| {}).unwrap();
+    let left = |op: &Op| matches!(op, Op::Reduce(_));
+    assert!(!ops_of(&optimised).iter().any(left), "{optimised}");
+}
+
+#[test]
 fn fused_nodes_appear_and_unfused_graphs_have_none() {
     let sample = random::graph(&mut Rng(3), 25);
     let optimised = synod_engine::passes::optimise(&sample.graph, |_, _| {}).unwrap();

@@ -6,7 +6,7 @@ use std::panic::Location;
 
 use synod_engine::ops::{
     Broadcast, Concat, Distribution, Dot, Gather, If, Pad, Pop, Push, Random, Reduce, Reduction, Rule,
-    Scatter, Select, Slice, Transpose, Unary, Update, While,
+    Scatter, Select, Slice, Slide, Transpose, Unary, Update, While,
 };
 use synod_engine::{
     Builder, Error, Graph, Mode, Op, Options, Session, Tensor, Type, branch, compile, grad, interpret,
@@ -77,6 +77,56 @@ fn shape_mistakes_name_op_shapes_and_line_in_eager_mode_and_in_traces() {
     names(
         &mistake(&[&[2, 3], &[4]], |s| s[0].dot(&s[1])),
         &["`dot`", "[2, 3]", "[4]", "not two matrices"],
+    );
+    names(
+        &mistake(&[&[2, 8, 8], &[3, 3, 1, 4]], |s| {
+            s[0].conv(&s[1], &Slide::by(1), 1)
+        }),
+        &["`conv[3x3]`", "[2, 8, 8]", "[n, height, width, channels]"],
+    );
+    names(
+        &mistake(&[&[2, 8, 8, 3], &[3, 3, 4]], |s| {
+            s[0].conv(&s[1], &Slide::by(1), 1)
+        }),
+        &["[3, 3, 4]", "are not weights", "channels / groups"],
+    );
+    names(
+        &mistake(&[&[2, 8, 8, 3], &[3, 3, 4, 2]], |s| {
+            s[0].conv(&s[1], &Slide::by(1), 1)
+        }),
+        &["3 channels", "takes 4 each"],
+    );
+    names(
+        &mistake(&[&[2, 8, 8, 4], &[3, 3, 2, 3]], |s| {
+            s[0].conv(&s[1], &Slide::by(1), 2)
+        }),
+        &["4 channels and 3 outputs", "2 equal groups"],
+    );
+    names(
+        &mistake(&[&[2, 2, 8, 3], &[3, 3, 3, 2]], |s| {
+            s[0].conv(&s[1], &Slide::by(1), 1)
+        }),
+        &["reaches over 3", "does not fit into 2"],
+    );
+    names(
+        &mistake(&[&[2, 8, 8, 3], &[3, 3, 3, 2]], |s| {
+            s[0].conv(&s[1], &Slide::by(0), 1)
+        }),
+        &["strides", "at least 1"],
+    );
+    names(
+        &mistake(&[&[8, 8, 3]], |s| s[0].max_pool([2, 2], &Slide::by(2))),
+        &[
+            "`pool.max[2x2 stride 2x2]`",
+            "[8, 8, 3]",
+            "[n, height, width, channels]",
+        ],
+    );
+    names(
+        &mistake(&[&[1, 1, 1, 3]], |s| {
+            s[0].average_pool([2, 2], &Slide::by(2), true)
+        }),
+        &["`pool.sum[2x2 stride 2x2]`", "does not fit"],
     );
     names(
         &mistake(&[&[2], &[3], &[2]], |s| s[0].select(&s[1], &s[2])),

@@ -4,7 +4,7 @@ mod common;
 
 use std::collections::BTreeSet;
 
-use common::catalogue::{self, Case, DOTS, FAMILIES, KINDS, RULES, family};
+use common::catalogue::{self, CONV_ROLES, Case, DOTS, FAMILIES, KINDS, POOL_ROLES, RULES, family};
 use common::differences::{derivatives, first, next_order};
 use common::{Rng, for_seeds, ops_of, scalar_loss};
 use synod_engine::ops::{Binary, Dot, Kind, Op, Unary};
@@ -41,6 +41,14 @@ fn the_catalogue_has_every_op_in_every_form() {
     }
     for dot in DOTS {
         assert!(ops.contains(&Op::Dot(dot)), "{dot:?} has no case");
+    }
+    for role in CONV_ROLES {
+        let is = |op: &Op| matches!(op, Op::Conv(c) if c.role == role);
+        assert!(ops.iter().any(is), "{role:?} has no case");
+    }
+    for role in POOL_ROLES {
+        let is = |op: &Op| matches!(op, Op::Pool(p) if p.role == role);
+        assert!(ops.iter().any(is), "{role:?} has no case");
     }
     for rule in RULES {
         assert!(

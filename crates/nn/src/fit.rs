@@ -74,8 +74,8 @@ impl Model {
         fit: &Fit<'_>,
         callbacks: &mut [&mut dyn Callback],
     ) -> Result<History> {
-        let (width, out) = (self.input_shape().elements(), self.output_shape().elements());
-        data.check(width, fit.loss.target_width(out))?;
+        let target = fit.loss.target_width(self.output_shape());
+        data.check(self.input_shape().elements(), target)?;
         if fit.batch == 0 {
             return Err(Error::Setting("a batch needs at least one row".into()));
         }
@@ -119,6 +119,7 @@ impl Model {
                 ));
             }
             self.parameters_mut().copy_from_slice(trainer.parameters());
+            self.buffers_mut().copy_from_slice(trainer.buffers());
             let states = trainer.states().to_vec();
             self.progress = Some(Progress {
                 loss: fit.loss,
@@ -207,6 +208,7 @@ impl Model {
             }
         }
         trainer.set_parameters(self.parameters());
+        trainer.set_buffers(self.buffers());
         trainer.set_states(self.progress.as_ref().map_or(&[], |p| &p.states));
         trainer.set_steps(step - failed as u64 - 1);
         for (i, rows) in order.chunks(batch).enumerate().take(failed) {

@@ -34,6 +34,6 @@ pub use init::Initializer;
 pub use loss::Loss;
 pub use model::Model;
 pub use optimizer::{Optimizer, Schedule};
-pub use parameters::{Entry, Layout, Param, Scope, Setup};
+pub use parameters::{Buffer, Entry, Layout, Param, Scope, Setup};
 pub use random::Shuffle;
 pub use trainer::Trainer;

@@ -1,9 +1,7 @@
 //! What training makes small.
 
 use serde::{Deserialize, Serialize};
-use synod_engine::Tensor;
-
-use crate::layers::log_softmax;
+use synod_engine::{Shape, Tensor};
 
 /// A scalar measure of how far outputs are from targets, averaged over the batch.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,7 +20,7 @@ pub enum Loss {
     },
     /// Binary cross-entropy of logits and targets in 0..=1.
     Bce,
-    /// Cross-entropy of logits `[batch, classes]` and class indices `[batch]` or `[batch, 1]`.
+    /// Cross-entropy of logits `[..., classes]` and as many class indices as there are rows of logits.
     CrossEntropy,
 }
 
@@ -47,22 +45,22 @@ impl Loss {
                 (output.relu() - output * target + soft).mean_all()
             }
             Loss::CrossEntropy => {
-                let classes = output.shape().dims().last().copied().unwrap_or(0);
-                let rows = output.shape().dims().first().copied().unwrap_or(0);
-                let numbers = Tensor::new((0..classes).map(|c| c as f32).collect::<Vec<_>>(), [1, classes]);
-                let hot = target
-                    .reshape([rows, 1])
-                    .broadcast_to([rows, classes])
-                    .equals(numbers);
-                let picked = hot.select(log_softmax(output), 0.0);
-                -picked.sum(&[1]).mean_all()
+                let rows = output
+                    .shape()
+                    .dims()
+                    .split_last()
+                    .map_or(&[][..], |(_, rows)| rows);
+                output.cross_entropy(&target.reshape(rows))
             }
         }
     }
 
-    /// How many numbers of a target row the loss reads, given the width of an output row.
-    pub fn target_width(self, output: usize) -> usize {
-        if self == Loss::CrossEntropy { 1 } else { output }
+    /// How many numbers of a target row the loss reads, given the shape of one result.
+    pub fn target_width(self, output: &Shape) -> usize {
+        match (self, output.dims()) {
+            (Loss::CrossEntropy, [rows @ .., _]) => rows.iter().product(),
+            _ => output.elements(),
+        }
     }
 }
 

@@ -1,14 +1,12 @@
 //! The model: parameters, and graphs for any batch size.
 
-use std::collections::BTreeMap;
-use std::path::Path;
+mod store;
+
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use synod_engine::ops::KEY;
-use synod_engine::{
-    Graph, ModelFile, NamedTensor, Options, Session, Shape, Template, Tensor, Type, compile, trace_named,
-};
+use synod_engine::{Graph, Options, Session, Shape, Template, Tensor, Type, compile, trace_named};
 
 use crate::data::Data;
 use crate::error::{Error, Result};
@@ -17,8 +15,9 @@ use crate::loss::Loss;
 use crate::optimizer::Optimizer;
 use crate::parameters::{Layout, Scope, Setup};
 
-/// Rows that inference and evaluation handle at once.
+/// Rows that inference and evaluation handle at once, and numbers that one tensor may then have.
 const CHUNK: usize = 1024;
+const LARGEST: usize = 1 << 24;
 
 /// Where training stands, kept with the model so that it can go on, bit for bit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -47,6 +46,8 @@ pub struct Progress {
 pub struct Model {
     layout: Layout,
     parameters: Vec<f32>,
+    buffer_layout: Layout,
+    buffers: Vec<f32>,
     input: Shape,
     output: Shape,
     predict: Template,
@@ -64,26 +65,27 @@ impl Model {
         let input = input.into();
         let mut setup = Setup::new(seed);
         let layer = make(&mut setup);
-        let layout = setup.layout;
+        let (layout, buffer_layout) = (setup.layout, setup.buffer_layout);
         let traced = |batch: usize, training: bool| -> synod_engine::Result<Graph> {
+            let (count, state) = (layout.entries().len(), buffer_layout.entries().len());
             let mut params: Vec<(Type, &str)> = layout
                 .entries()
                 .iter()
+                .chain(buffer_layout.entries())
                 .map(|e| (Type::tensor(&e.shape), e.name.as_str()))
                 .collect();
-            let count = params.len();
             if training {
                 params.push((Type::tensor([KEY]), "key"));
             }
             params.push((Type::tensor(input.batched(batch)), "input"));
             trace_named(&params, |given| {
-                let key = training.then(|| given[count].clone());
-                let scope = Scope {
-                    tensors: given[..count].to_vec(),
-                    key,
-                    salt: 0.into(),
-                };
-                vec![layer.forward(&scope, &given[given.len() - 1])]
+                let (tensors, rest) = given.split_at(count);
+                let (buffers, rest) = rest.split_at(state);
+                let key = training.then(|| rest[0].clone());
+                let scope = Scope::new(tensors.to_vec(), buffers.to_vec(), key);
+                let output = layer.forward(&scope, &rest[rest.len() - 1]);
+                let rest = if training { scope.into_rest() } else { vec![] };
+                std::iter::once(output).chain(rest).collect()
             })
         };
         let predict = Template::new(|batch| traced(batch, false))?;
@@ -92,6 +94,8 @@ impl Model {
         Ok(Model {
             layout,
             parameters: setup.values,
+            buffer_layout,
+            buffers: setup.buffer_values,
             input,
             output,
             predict,
@@ -121,6 +125,27 @@ impl Model {
         self.parameters.get(entry.range.clone())
     }
 
+    /// Names, shapes and places of the state that is not trained.
+    pub fn buffer_layout(&self) -> &Layout {
+        &self.buffer_layout
+    }
+
+    /// All state that is not trained as one flat slice.
+    pub fn buffers(&self) -> &[f32] {
+        &self.buffers
+    }
+
+    /// All state that is not trained as one flat slice, to be written.
+    pub fn buffers_mut(&mut self) -> &mut [f32] {
+        &mut self.buffers
+    }
+
+    /// One buffer by name.
+    pub fn buffer(&self, name: &str) -> Option<&[f32]> {
+        let entry = self.buffer_layout.entries().iter().find(|e| e.name == name)?;
+        self.buffers.get(entry.range.clone())
+    }
+
     /// The shape of one example.
     pub fn input_shape(&self) -> &Shape {
         &self.input
@@ -136,24 +161,25 @@ impl Model {
         self.progress.as_ref()
     }
 
-    /// The graph of inference: `(parameters..., input) -> output`.
+    /// The graph of inference: `(parameters..., buffers..., input) -> output`.
     pub fn graph(&self, batch: usize) -> Result<Graph> {
         Ok(self.predict.at(batch)?)
     }
 
-    /// The graph of a training pass: `(parameters..., key, input) -> output`.
+    /// The graph of a training pass: `(parameters..., buffers..., key, input) -> (output, buffers..., [loss])`,
+    /// where the loss is what layers add of their own.
     pub(crate) fn training_graph(&self, batch: usize) -> Result<Graph> {
         Ok(self.train.at(batch)?)
     }
 
-    /// A session of inference with the parameters loaded; parameter `layout.entries().len()` is the input.
+    /// A session of inference with parameters and buffers loaded; the last parameter of the program is the input.
     pub fn session(&self, batch: usize, threads: usize) -> Result<Session> {
         self.session_of(&self.graph(batch)?, threads)
     }
 
     fn session_of(&self, graph: &Graph, threads: usize) -> Result<Session> {
-        let count = self.layout.entries().len();
-        let contiguous = std::iter::once(0..count).collect();
+        let (count, state) = (self.layout.entries().len(), self.buffer_layout.entries().len());
+        let contiguous = vec![0..count, count..count + state];
         let program = compile(
             graph,
             &Options {
@@ -166,6 +192,9 @@ impl Model {
         session
             .params_between_mut(0..count)
             .copy_from_slice(&self.parameters);
+        session
+            .params_between_mut(count..count + state)
+            .copy_from_slice(&self.buffers);
         Ok(session)
     }
 
@@ -179,7 +208,7 @@ impl Model {
             )));
         }
         let mut outputs = Vec::with_capacity(inputs.len() / width.max(1) * out);
-        let count = self.layout.entries().len();
+        let count = self.first_input();
         self.chunks(
             inputs.len() / width.max(1),
             |m, n| m.session(n, 1),
@@ -196,14 +225,44 @@ impl Model {
 
     /// The loss over all rows.
     pub fn evaluate(&self, data: &Data<'_>, loss: Loss) -> Result<f32> {
-        let (width, target) = (self.input.elements(), loss.target_width(self.output.elements()));
-        data.check(width, target)?;
+        let target = loss.target_width(&self.output);
         // A root of means is not a mean of roots.
         let summed = if loss == Loss::Rmse { Loss::Mse } else { loss };
-        let count = self.layout.entries().len();
-        let make = |m: &Model, n: usize| {
-            m.session_of(&loss_graph(&m.graph(n)?, summed, data.is_itself(), target)?, 1)
+        let itself = data.is_itself();
+        let mean = self.mean_over(data, target, |graph| loss_graph(graph, 0, summed, itself, target))?;
+        Ok(if loss == Loss::Rmse { mean.sqrt() } else { mean } as f32)
+    }
+
+    /// The share of rows whose class is among the `k` highest scores; 1 for plain accuracy. Of equal scores the first
+    /// ranks higher.
+    pub fn accuracy(&self, data: &Data<'_>, k: usize) -> Result<f32> {
+        let target = Loss::CrossEntropy.target_width(&self.output);
+        if data.is_itself() {
+            return Err(Error::Data("an accuracy needs classes as targets".into()));
+        }
+        let measure = |graph: &Graph| {
+            measure_graph(graph, 0, false, Some(target), |output, target| {
+                let rows = output
+                    .shape()
+                    .dims()
+                    .split_last()
+                    .map_or(&[][..], |(_, rows)| rows);
+                output.in_top_k(&target.reshape(rows), k).mean_all()
+            })
         };
+        Ok(self.mean_over(data, target, measure)? as f32)
+    }
+
+    /// The mean over all rows of what `measure` makes of the inference graph.
+    fn mean_over(
+        &self,
+        data: &Data<'_>,
+        target: usize,
+        measure: impl Fn(&Graph) -> Result<Graph>,
+    ) -> Result<f64> {
+        let (width, count) = (self.input.elements(), self.first_input());
+        data.check(width, target)?;
+        let make = |m: &Model, n: usize| m.session_of(&measure(&m.graph(n)?)?, 1);
         let mut total = 0.0;
         self.chunks(data.rows(), make, |session, rows| {
             let n = rows.len();
@@ -218,8 +277,12 @@ impl Model {
             session.run();
             total += f64::from(session.output(0)[0]) * n as f64;
         })?;
-        let mean = total / data.rows() as f64;
-        Ok(if loss == Loss::Rmse { mean.sqrt() } else { mean } as f32)
+        Ok(total / data.rows() as f64)
+    }
+
+    /// The position of the input among the parameters of the inference graph.
+    fn first_input(&self) -> usize {
+        self.layout.entries().len() + self.buffer_layout.entries().len()
     }
 
     fn chunks(
@@ -228,116 +291,28 @@ impl Model {
         make: impl Fn(&Model, usize) -> Result<Session>,
         mut run: impl FnMut(&mut Session, std::ops::Range<usize>),
     ) -> Result<()> {
-        let (whole, rest) = (rows / CHUNK, rows % CHUNK);
+        let chunk = self.chunk()?;
+        let (whole, rest) = (rows / chunk, rows % chunk);
         if whole > 0 {
-            let mut session = make(self, CHUNK)?;
-            (0..whole).for_each(|i| run(&mut session, i * CHUNK..(i + 1) * CHUNK));
+            let mut session = make(self, chunk)?;
+            (0..whole).for_each(|i| run(&mut session, i * chunk..(i + 1) * chunk));
         }
         if rest > 0 {
-            run(&mut make(self, rest)?, whole * CHUNK..rows);
+            run(&mut make(self, rest)?, whole * chunk..rows);
         }
         Ok(())
     }
 
-    /// Stores the model, with the state of its training, so that another process can use it or train on.
-    pub fn save(&self, path: &Path) -> Result<()> {
-        let name = |e: &crate::parameters::Entry, prefix: &str| format!("{prefix}{}", e.name);
-        let mut tensors: Vec<NamedTensor> = vec![];
-        let mut add = |values: &[f32], prefix: &str| {
-            tensors.extend(self.layout.entries().iter().map(|e| NamedTensor {
-                name: name(e, prefix),
-                shape: e.shape.clone(),
-                data: values[e.range.clone()].to_vec(),
-            }));
-        };
-        add(&self.parameters, "");
-        let mut notes = BTreeMap::new();
-        if let Some(progress) = &self.progress {
-            for (k, state) in progress.states.chunks(self.layout.len().max(1)).enumerate() {
-                add(state, &state_prefix(k));
-            }
-            let text = serde_json::to_string(progress).map_err(|e| Error::Data(e.to_string()))?;
-            notes.insert("training".to_owned(), text);
-        }
-        let graphs = [("predict", &self.predict), ("train", &self.train)];
-        let graphs = graphs
-            .into_iter()
-            .map(|(k, t)| (k.to_owned(), t.clone()))
-            .collect();
-        Ok(ModelFile {
-            tensors,
-            graphs,
-            notes,
-        }
-        .save(path)?)
+    /// Fewer rows at once for models of large images.
+    fn chunk(&self) -> Result<usize> {
+        let graph = self.graph(1)?;
+        let sizes = graph
+            .nodes()
+            .iter()
+            .flat_map(|n| &n.outs)
+            .map(|&o| graph.ty(o).slots());
+        Ok((LARGEST / sizes.max().unwrap_or(1).max(1)).clamp(1, CHUNK))
     }
-
-    /// Loads a stored model. A damaged or foreign file is an error that says what is wrong.
-    pub fn load(path: &Path) -> Result<Model> {
-        let file = ModelFile::load(path)?;
-        Model::from_file(file).map_err(|problem| Error::File {
-            path: path.to_owned(),
-            problem,
-        })
-    }
-
-    pub(crate) fn from_file(file: ModelFile) -> Result<Model, String> {
-        let graph = |name: &str| {
-            file.graphs
-                .get(name)
-                .cloned()
-                .ok_or(format!("the graph `{name}` is missing"))
-        };
-        let (predict, train) = (graph("predict")?, graph("train")?);
-        let mut progress: Option<Progress> = match file.notes.get("training") {
-            Some(text) => {
-                Some(serde_json::from_str(text).map_err(|e| format!("the training note is damaged: {e}"))?)
-            }
-            None => None,
-        };
-        let states = progress.as_ref().map_or(0, |p| p.optimizer.rule.states());
-        if file.tensors.is_empty() || !file.tensors.len().is_multiple_of(1 + states) {
-            return Err(format!(
-                "{} tensors are not parameters and {states} states of each",
-                file.tensors.len()
-            ));
-        }
-        let count = file.tensors.len() / (1 + states);
-        let (mut layout, mut parameters) = (Layout::default(), vec![]);
-        for t in &file.tensors[..count] {
-            layout.push(t.name.clone(), t.shape.clone());
-            parameters.extend_from_slice(&t.data);
-        }
-        for (i, t) in file.tensors[count..].iter().enumerate() {
-            let of = &file.tensors[i % count];
-            if t.name != format!("{}{}", state_prefix(i / count), of.name) || t.shape != of.shape {
-                return Err(format!(
-                    "`{}` is not the optimiser's state of `{}`",
-                    t.name, of.name
-                ));
-            }
-            if let Some(p) = &mut progress {
-                p.states.extend_from_slice(&t.data);
-            }
-        }
-        let (input, output) = signature(&predict, &layout, false)?;
-        if signature(&train, &layout, true)? != (input.clone(), output.clone()) {
-            return Err("the graphs of training and inference differ in input or output".into());
-        }
-        Ok(Model {
-            layout,
-            parameters,
-            input,
-            output,
-            predict,
-            train,
-            progress,
-        })
-    }
-}
-
-fn state_prefix(k: usize) -> String {
-    format!("optimizer.{k}/")
 }
 
 fn output_shape(predict: &Template) -> Result<Shape> {
@@ -355,35 +330,28 @@ fn output_shape(predict: &Template) -> Result<Shape> {
     }
 }
 
-/// The shapes of an example and a result, if the graph takes just these parameters.
-fn signature(template: &Template, layout: &Layout, training: bool) -> Result<(Shape, Shape), String> {
-    let graph = template.at(1).map_err(|e| e.to_string())?;
-    let mut types = graph.param_types().into_iter();
-    for e in layout.entries() {
-        if types.next() != Some(Type::tensor(&e.shape)) {
-            return Err(format!(
-                "the graph does not take the parameter `{}` {}",
-                e.name, e.shape
-            ));
-        }
-    }
-    if training && types.next() != Some(Type::tensor([KEY])) {
-        return Err("the training graph takes no random key".into());
-    }
-    let per_example = |ty: Option<Type>| match ty.as_ref().and_then(Type::shape).map(Shape::dims) {
-        Some([1, rest @ ..]) => Ok(Shape::from(rest)),
-        _ => Err("the graph is not a function of a batch of examples".to_owned()),
-    };
-    let input = per_example(types.next())?;
-    let outputs = graph.output_types();
-    if types.next().is_some() || outputs.len() != 1 {
-        return Err("the graph takes or gives too much".into());
-    }
-    Ok((input, per_example(outputs.into_iter().next())?))
+/// `(what the graph takes..., [target]) -> (loss, buffers...)` for a graph that gives `(output, buffers..., [loss])`.
+pub(crate) fn loss_graph(
+    graph: &Graph,
+    buffers: usize,
+    loss: Loss,
+    itself: bool,
+    target: usize,
+) -> Result<Graph> {
+    let classes = (loss == Loss::CrossEntropy).then_some(target);
+    measure_graph(graph, buffers, itself, classes, |output, target| {
+        loss.apply(output, target)
+    })
 }
 
-/// `(what the graph takes..., [target]) -> loss`
-pub(crate) fn loss_graph(graph: &Graph, loss: Loss, itself: bool, target: usize) -> Result<Graph> {
+/// [`loss_graph`] for any measure of output and target; a target is shaped like the output, or holds as many classes.
+fn measure_graph(
+    graph: &Graph,
+    buffers: usize,
+    itself: bool,
+    classes: Option<usize>,
+    measure: impl FnOnce(&Tensor, &Tensor) -> Tensor,
+) -> Result<Graph> {
     let mut params: Vec<(Type, &str)> = graph
         .param_types()
         .into_iter()
@@ -397,18 +365,19 @@ pub(crate) fn loss_graph(graph: &Graph, loss: Loss, itself: bool, target: usize)
         .map(|&o| graph.shape(o).clone())
         .unwrap_or_default();
     let batch = output.dims().first().copied().unwrap_or(0);
-    let shape: Shape = if loss == Loss::CrossEntropy {
-        [batch, target].into()
-    } else {
-        output
-    };
     if !itself {
+        let shape = classes.map_or(output, |n| [batch, n].into());
         params.push((Type::Tensor(shape), "target"));
     }
     let traced = trace_named(&params, |given| {
         let output = graph.apply(&given[..count]);
         let target: &Tensor = if itself { &given[count - 1] } else { &given[count] };
-        vec![loss.apply(&output[0], target)]
+        let mut loss = measure(&output[0], target);
+        if let Some(own) = output.get(1 + buffers) {
+            loss = loss + own;
+        }
+        let kept = output[1..].iter().take(buffers).cloned();
+        std::iter::once(loss).chain(kept).collect()
     });
     Ok(traced?)
 }

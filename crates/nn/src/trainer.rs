@@ -60,6 +60,7 @@ impl Trainer {
             step: 0,
         };
         trainer.set_parameters(model.parameters());
+        trainer.set_buffers(model.buffers());
         Ok(trainer)
     }
 
@@ -70,6 +71,11 @@ impl Trainer {
     fn state_range(&self) -> std::ops::Range<usize> {
         let (count, states) = (self.count(), self.spec.optimizer.rule.states());
         count..count * (1 + states)
+    }
+
+    fn buffer_range(&self) -> std::ops::Range<usize> {
+        let start = self.state_range().end;
+        start..start + self.model.buffer_layout().entries().len()
     }
 
     /// The parameters, flat.
@@ -97,6 +103,17 @@ impl Trainer {
         } else {
             states.copy_from_slice(values)
         }
+    }
+
+    /// The state that is not trained, flat, as the last step left it.
+    pub fn buffers(&self) -> &[f32] {
+        self.session.params_between(self.buffer_range())
+    }
+
+    /// Replaces the state that is not trained.
+    pub fn set_buffers(&mut self, values: &[f32]) {
+        let range = self.buffer_range();
+        self.session.params_between_mut(range).copy_from_slice(values);
     }
 
     /// Steps done.
@@ -135,20 +152,19 @@ impl Trainer {
             ));
         }
         // A short batch has a program of its own; parameters and state move over and back.
-        let shared = 0..self.state_range().end;
+        let shared = [0..self.count(), self.state_range(), self.buffer_range()];
         if self.rest.as_ref().is_none_or(|(n, _)| *n != rows.len()) {
             self.rest = Some((rows.len(), make_session(&self.model, &self.spec, rows.len())?));
         }
         let Some((_, session)) = &mut self.rest else {
             return Ok(f32::NAN);
         };
-        let split = self.model.layout().entries().len();
-        for range in [0..split, split..shared.end] {
+        for range in shared.clone() {
             let from = self.session.params_between(range.clone());
             session.params_between_mut(range).copy_from_slice(from);
         }
         let loss = run(session, &self.spec, data, rows, rate, &mut self.step);
-        for range in [0..split, split..shared.end] {
+        for range in shared {
             let from = session.params_between(range.clone());
             self.session.params_between_mut(range).copy_from_slice(from);
         }
@@ -186,8 +202,8 @@ fn make_session(model: &Model, spec: &Spec, batch: usize) -> Result<Session> {
 }
 
 impl Model {
-    /// The graph of one training step: `(parameters..., states..., hyper, key, input, [target]) -> (loss, parameters...,
-    /// states...)`.
+    /// The graph of one training step: `(parameters..., states..., buffers..., hyper, key, input, [target]) -> (loss,
+    /// parameters..., states..., buffers...)`.
     pub fn step_graph(&self, loss: Loss, optimizer: Optimizer, batch: usize, itself: bool) -> Result<Graph> {
         step_graph(
             self,
@@ -203,21 +219,24 @@ impl Model {
         )
     }
 
-    /// How a step graph is compiled: new parameters and states take the place of the old, each kind side by side.
+    /// How a step graph is compiled: new parameters, states and buffers take the place of the old, each kind side by side.
     pub fn step_options(&self, optimizer: Optimizer) -> Options {
         let (count, states) = (self.layout().entries().len(), optimizer.rule.states());
+        let trained = count * (1 + states);
+        let all = trained + self.buffer_layout().entries().len();
         Options {
-            donate: (0..count * (1 + states)).map(|i| (1 + i, i)).collect(),
-            contiguous: vec![0..count, count..count * (1 + states)],
+            donate: (0..all).map(|i| (1 + i, i)).collect(),
+            contiguous: vec![0..count, count..trained, trained..all],
             ..Options::default()
         }
     }
 }
 
 fn step_graph(model: &Model, spec: &Spec, batch: usize) -> Result<Graph> {
-    let target = spec.loss.target_width(model.output_shape().elements());
-    let loss = loss_graph(&model.training_graph(batch)?, spec.loss, spec.itself, target)?;
-    let entries = model.layout().entries();
+    let target = spec.loss.target_width(model.output_shape());
+    let (entries, kept) = (model.layout().entries(), model.buffer_layout().entries());
+    let training = model.training_graph(batch)?;
+    let loss = loss_graph(&training, kept.len(), spec.loss, spec.itself, target)?;
     let gradient = value_and_grad(&loss, &(0..entries.len()).collect::<Vec<_>>())?;
     let rule = spec.optimizer.rule;
     let mut b = Builder::new();
@@ -231,22 +250,28 @@ fn step_graph(model: &Model, spec: &Spec, batch: usize) -> Result<Graph> {
     let states: Vec<Vec<Value>> = (0..rule.states())
         .map(|k| like_parameters(&mut b, &format!("optimizer.{k}/")))
         .collect();
+    let buffers: Vec<Value> = kept
+        .iter()
+        .map(|e| b.param(Type::tensor(&e.shape), &e.name))
+        .collect();
     let hyper = b.param(Type::tensor([3]), "hyper");
     let types = loss.param_types();
-    let mut args = parameters.clone();
-    for (i, ty) in types.iter().enumerate().skip(entries.len()) {
-        debug_assert!(i != entries.len() || *ty == Type::tensor([KEY]));
+    let mut args = [&parameters[..], &buffers].concat();
+    for (i, ty) in types.iter().enumerate().skip(args.len()) {
+        debug_assert!(i != entries.len() + kept.len() || *ty == Type::tensor([KEY]));
         args.push(b.param(ty.clone(), loss.param_name(i)));
     }
     let given = b.inline(&gradient, &args);
+    let (given_buffers, gradients) = given[1..].split_at(kept.len());
     let mut outs = vec![given[0]];
     let mut next: Vec<Vec<Value>> = vec![vec![]; rule.states()];
     for (i, &p) in parameters.iter().enumerate() {
         let old: Vec<Value> = states.iter().map(|s| s[i]).collect();
-        let stepped = b.apply(Update { rule }, &[&[p, given[1 + i], hyper][..], &old].concat());
+        let stepped = b.apply(Update { rule }, &[&[p, gradients[i], hyper][..], &old].concat());
         outs.push(stepped[0]);
         next.iter_mut().zip(&stepped[1..]).for_each(|(n, &s)| n.push(s));
     }
     outs.extend(next.into_iter().flatten());
+    outs.extend(given_buffers);
     Ok(b.finish(&outs)?)
 }

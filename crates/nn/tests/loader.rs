@@ -4,21 +4,51 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
+use synod_engine::ops::Slide;
+use synod_nn::layers::{Activation, BatchNorm, Conv2d, GlobalAveragePool, Layer, MaxPool, Sequential};
 use synod_nn::{Data, Fit, Loss, Model, Optimizer, zoo};
 
-fn stored() -> Vec<u8> {
+fn stored(mut model: Model) -> Vec<u8> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("m.safetensors");
-    let mut model = zoo::autoencoder(&[4, 2, 4], 1).expect("a model");
-    let x = [0.5; 40];
+    let width = model.input_shape().elements();
+    let x: Vec<f32> = (0..10 * width).map(|i| i as f32 / (10 * width) as f32).collect();
     let fit = Fit {
         epochs: 1,
         batch: 5,
         ..Fit::new(Loss::Rmse, Optimizer::adam(1e-3))
     };
-    model.fit(&Data::itself(&x, 4), &fit, &mut []).expect("a fit");
+    let data = Data::new(
+        &x,
+        width,
+        &x[..10 * model.output_shape().elements()],
+        model.output_shape().elements(),
+    );
+    model.fit(&data, &fit, &mut []).expect("a fit");
     model.save(&path).expect("a file");
     std::fs::read(&path).expect("bytes")
+}
+
+fn dense() -> Model {
+    zoo::autoencoder(&[4, 2, 4], 1).expect("a model")
+}
+
+/// With windows and buffers.
+fn images() -> Model {
+    let made = Model::build([4, 5, 1], 1, |setup| {
+        let conv = setup.within("conv", |s| {
+            Conv2d::new(s, 1, 2, [3, 3], Slide::by(1).same(), Activation::Relu)
+        });
+        let norm = setup.within("norm", |s| BatchNorm::new(s, 2));
+        let layers: Vec<Box<dyn Layer>> = vec![
+            Box::new(conv),
+            Box::new(norm),
+            Box::new(MaxPool::by(2)),
+            Box::new(GlobalAveragePool),
+        ];
+        Sequential(layers)
+    });
+    made.expect("a model")
 }
 
 /// Loads bytes, and uses whatever model comes out of them.
@@ -36,7 +66,7 @@ fn try_bytes(bytes: &[u8]) -> Result<(), String> {
 
 #[test]
 fn a_whole_file_loads_and_every_cut_one_says_that_it_is_damaged() {
-    let bytes = stored();
+    let bytes = stored(dense());
     assert_eq!(try_bytes(&bytes), Ok(()));
     for cut in (0..bytes.len()).step_by(7) {
         let error = try_bytes(&bytes[..cut]).expect_err("a cut file");
@@ -114,7 +144,15 @@ const CASES: u32 = 200;
 
 #[test]
 fn damaged_files_never_panic() {
-    let original = stored();
+    never_panics(&stored(dense()));
+}
+
+#[test]
+fn damaged_files_of_models_of_images_never_panic() {
+    never_panics(&stored(images()));
+}
+
+fn never_panics(original: &[u8]) {
     let seconds: u64 = std::env::var("SYNOD_FUZZ_SECONDS")
         .ok()
         .and_then(|s| s.parse().ok())
@@ -136,10 +174,10 @@ fn damaged_files_never_panic() {
         let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
         let checked =
             TestRunner::new_with_rng(config, rng).run(&(&edits, &number), |(edits, (which, value))| {
-                let mut bytes = original.clone();
+                let mut bytes = original.to_vec();
                 damage(&mut bytes, &edits);
                 let _ = try_bytes(&bytes);
-                let _ = try_bytes(&renumber(&original, which, value));
+                let _ = try_bytes(&renumber(original, which, value));
                 Ok(())
             });
         checked.expect("no panic");

@@ -1,5 +1,6 @@
 //! The oracle: a slow, obvious evaluator of graphs, in `f32` or `f64`. Every fast path is tested against it.
 
+pub(crate) mod images;
 mod moves;
 mod real;
 
@@ -8,7 +9,7 @@ use std::rc::Rc;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, Node};
 use crate::ops::{Distribution, Op, Reduction, uniform_bits};
-use crate::types::Type;
+use crate::types::{Shape, Type};
 use moves::Indices;
 pub use real::Real;
 
@@ -146,6 +147,20 @@ fn evaluate<T: Real>(graph: &Graph, node: &Node, args: Vec<Datum<T>>) -> Result<
                 let (s, i, j) = (at / (e.m * e.n), at / e.n % e.m, at % e.n);
                 (0..e.k).fold(T::of(0.0), |sum, l| sum + a(s, i, l) * b(s, l, j))
             })
+        }
+        Op::Conv(op) => {
+            let extents = op.extents(shape(0), shape(1)).map_err(Error::Internal)?;
+            let mut data = vec![T::of(0.0); out.elements()];
+            images::conv(op, &extents, x(0), x(1), &mut data);
+            return tensor(data);
+        }
+        Op::Pool(op) => {
+            let shapes: Vec<&Shape> = (0..args.len()).map(shape).collect();
+            let extents = op.extents(&shapes).map_err(Error::Internal)?;
+            let given: Vec<&[T]> = (0..args.len()).map(x).collect();
+            let mut data = vec![T::of(0.0); out.elements()];
+            images::pool(op, extents, &given, &mut data);
+            return tensor(data);
         }
         Op::Reshape(_) => vec![args[0].clone()],
         Op::Broadcast(_) | Op::Transpose(_) | Op::Slice(_) => tensor(

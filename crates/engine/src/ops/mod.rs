@@ -2,16 +2,19 @@
 //! gradient, batching rule, axes and cost.
 
 mod control;
+mod conv;
 mod custom;
 mod dot;
 mod elementwise;
 mod fused;
 mod index;
+mod pool;
 mod reduce;
 mod shape;
 mod source;
 mod stack;
 mod update;
+mod window;
 
 use std::fmt;
 use std::iter::Sum;
@@ -25,17 +28,20 @@ use crate::types::Type;
 
 pub(crate) use control::empty_tape;
 pub use control::{If, While};
+pub use conv::{Conv, ConvExtents, ConvRole};
 pub use custom::{Custom, Evaluate, Infer, Pullback};
 pub use dot::Dot;
 pub use elementwise::{Binary, Select, Unary};
 pub use fused::{Fused, Kind};
 pub use index::{Gather, Scatter};
+pub use pool::{Pool, PoolRole};
 pub use reduce::{Broadcast, Reduce, Reduction};
 pub use shape::{Concat, Pad, Reshape, Slice, Transpose};
 pub(crate) use source::uniform_bits;
 pub use source::{Const, Distribution, Full, KEY, Random, key};
 pub use stack::{Empty, Merge, NotEmpty, Pop, Push};
 pub use update::{Rule, Update};
+pub use window::{Padding, Slide, Window};
 
 /// What is computed by a node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,6 +56,8 @@ pub enum Op {
     Reduce(Reduce),
     Broadcast(Broadcast),
     Dot(Dot),
+    Conv(Conv),
+    Pool(Pool),
     Reshape(Reshape),
     Transpose(Transpose),
     Slice(Slice),
@@ -230,6 +238,8 @@ impl Op {
             Op::Reduce(p) => p,
             Op::Broadcast(p) => p,
             Op::Dot(p) => p,
+            Op::Conv(p) => p,
+            Op::Pool(p) => p,
             Op::Reshape(p) => p,
             Op::Transpose(p) => p,
             Op::Slice(p) => p,
@@ -294,8 +304,9 @@ macro_rules! from_ops {
     ($($name:ident),*) => { $(impl From<$name> for Op { fn from(op: $name) -> Op { Op::$name(op) } })* };
 }
 from_ops!(
-    Unary, Binary, Select, Reduce, Broadcast, Dot, Reshape, Transpose, Slice, Pad, Concat, Gather, Scatter,
-    Const, Full, Random, If, While, Empty, Push, Pop, NotEmpty, Merge, Update, Fused, Custom
+    Unary, Binary, Select, Reduce, Broadcast, Dot, Conv, Pool, Reshape, Transpose, Slice, Pad, Concat,
+    Gather, Scatter, Const, Full, Random, If, While, Empty, Push, Pop, NotEmpty, Merge, Update, Fused,
+    Custom
 );
 
 /// Gives every unbatched argument the batch axis.

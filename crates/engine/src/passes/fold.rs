@@ -4,7 +4,7 @@ use super::{Pass, everywhere, rewrite::rewrite};
 use crate::error::Result;
 use crate::graph::{Builder, Graph, Node, Value};
 use crate::interpreter::interpret;
-use crate::ops::{Const, Full, Op};
+use crate::ops::{Const, Full, Op, Reduction};
 
 /// Larger results stay as computations: literals cost memory and file size.
 const LARGEST: usize = 256;
@@ -92,8 +92,12 @@ fn fold_node<'a>(
         .iter()
         .map(|op| if let Op::Full(f) = op { Some(f.value) } else { None })
         .collect();
-    if let (Some(values), true) = (uniform, keeps_uniform(&node.op)) {
+    let sizes: usize = node.args.iter().map(|&a| graph.shape(a).elements()).sum();
+    if let (Some(values), true) = (uniform, keeps_uniform(&node.op) && sizes > 0) {
         let value = match &node.op {
+            Op::Reduce(r) if r.kind == Reduction::Sum => {
+                values[0] * r.count(graph.shape(node.args[0])) as f32
+            }
             Op::Unary(f) => <f32 as crate::interpreter::Real>::unary(*f, values[0]),
             Op::Binary(f) => <f32 as crate::interpreter::Real>::binary(*f, values[0], values[1]),
             Op::Select(_) => values[if values[0] != 0.0 { 1 } else { 2 }],
@@ -101,7 +105,6 @@ fn fold_node<'a>(
         };
         return Ok(Some(Full { shape, value }.into()));
     }
-    let sizes: usize = node.args.iter().map(|&a| graph.shape(a).elements()).sum();
     if shape.elements() > LARGEST || sizes > LARGEST {
         return Ok(None);
     }
@@ -121,6 +124,12 @@ fn fold_node<'a>(
 fn keeps_uniform(op: &Op) -> bool {
     matches!(
         op,
-        Op::Unary(_) | Op::Binary(_) | Op::Select(_) | Op::Reshape(_) | Op::Broadcast(_) | Op::Transpose(_)
+        Op::Unary(_)
+            | Op::Binary(_)
+            | Op::Select(_)
+            | Op::Reduce(_)
+            | Op::Reshape(_)
+            | Op::Broadcast(_)
+            | Op::Transpose(_)
     )
 }

@@ -7,6 +7,7 @@ mod fuse_chain;
 mod fuse_dense;
 mod fuse_update;
 mod group;
+mod join_products;
 mod rewrite;
 mod simplify;
 
@@ -29,6 +30,7 @@ pub const PIPELINE: &[&dyn Pass] = &[
     &fold::Fold,
     &simplify::Simplify,
     &cse::CommonSubexpressions,
+    &join_products::JoinProducts,
     &dead::DeadCode,
     &fuse_dense::FuseDense,
     &fuse_update::FuseUpdate,

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use synod_engine::ops::{
-    Applied, Binary, Broadcast, Concat, Const, Custom, Distribution, Dot, Empty, Full, Gather, Merge,
-    NotEmpty, Op, Pad, Pop, Push, Random, Reduce, Reduction, Reshape, Rule, Scatter, Select, Slice,
-    Transpose, Unary, Update,
+    Applied, Binary, Broadcast, Concat, Const, Conv, ConvRole, Custom, Distribution, Dot, Empty, Full,
+    Gather, Merge, NotEmpty, Op, Pad, Pool, PoolRole, Pop, Push, Random, Reduce, Reduction, Reshape, Rule,
+    Scatter, Select, Slice, Slide, Transpose, Unary, Update, Window,
 };
 use synod_engine::{Builder, Graph, Tensor, Type, Value, branch, passes, repeat, trace};
 
@@ -30,8 +30,9 @@ macro_rules! families {
     };
 }
 families!(
-    Unary, Binary, Select, Reduce, Broadcast, Dot, Reshape, Transpose, Slice, Pad, Concat, Gather, Scatter,
-    Const, Full, Random, If, While, Empty, Push, Pop, NotEmpty, Merge, Update, Fused, Custom
+    Unary, Binary, Select, Reduce, Broadcast, Dot, Conv, Pool, Reshape, Transpose, Slice, Pad, Concat,
+    Gather, Scatter, Const, Full, Random, If, While, Empty, Push, Pop, NotEmpty, Merge, Update, Fused,
+    Custom
 );
 
 pub const RULES: [Rule; 9] = [
@@ -132,6 +133,8 @@ pub fn all() -> Vec<Case> {
         elementwise(),
         reductions(),
         products(),
+        convolutions(),
+        pools(),
         moves(),
         indices(),
         sources(),
@@ -239,6 +242,126 @@ fn products() -> Vec<Case> {
                 cases.push(single(dot, &[&[batch, x[0], x[1]], &[batch, y[0], y[1]]]));
             }
         }
+    }
+    cases
+}
+
+/// Windows of every form: single taps, strides, uneven padding, dilation, and places that cover only padding.
+pub fn windows() -> Vec<Window> {
+    let plain = Window {
+        input: [4, 3],
+        kernel: [2, 2],
+        stride: [1, 1],
+        padding: [[0, 0]; 2],
+        dilation: [1, 1],
+    };
+    vec![
+        plain,
+        Window {
+            kernel: [1, 1],
+            stride: [2, 2],
+            ..plain
+        },
+        Window {
+            kernel: [3, 2],
+            stride: [2, 1],
+            padding: [[1, 2], [0, 1]],
+            ..plain
+        },
+        Window {
+            dilation: [2, 1],
+            padding: [[1, 0], [2, 0]],
+            ..plain
+        },
+        // The last row, and the last column, of the image is never reached.
+        Window {
+            kernel: [2, 1],
+            stride: [3, 2],
+            ..plain
+        },
+        Window {
+            input: [1, 2],
+            kernel: [1, 2],
+            padding: [[2, 1], [1, 1]],
+            ..plain
+        },
+    ]
+}
+
+pub const CONV_ROLES: [ConvRole; 3] = [
+    ConvRole::Forward,
+    ConvRole::InputGradient,
+    ConvRole::WeightGradient,
+];
+
+/// A convolution with its two arguments.
+pub fn convolution(
+    role: ConvRole,
+    window: Window,
+    groups: usize,
+    [n, channels, outputs]: [usize; 3],
+) -> Case {
+    let ([h, w], [p, q]) = (window.input, window.kernel);
+    let [i, j] = window.output().expect("a window that fits");
+    let x = [n, h, w, channels * groups];
+    let weights = [p, q, channels, outputs * groups];
+    let y = [n, i, j, outputs * groups];
+    let shapes: [&[usize]; 2] = match role {
+        ConvRole::Forward => [&x, &weights],
+        ConvRole::InputGradient => [&y, &weights],
+        ConvRole::WeightGradient => [&x, &y],
+    };
+    single(Conv { role, window, groups }, &shapes)
+}
+
+fn convolutions() -> Vec<Case> {
+    let mut cases = vec![];
+    for role in CONV_ROLES {
+        for (i, window) in windows().into_iter().enumerate() {
+            let (groups, extents) = match i % 3 {
+                0 => (1, [2, 2, 3]),
+                1 => (2, [1, 2, 1]),
+                _ => (3, [2, 1, 1]),
+            };
+            cases.push(convolution(role, window, groups, extents));
+        }
+        cases.push(convolution(role, windows()[0], 2, [2, 2, 2]));
+        cases.push(convolution(role, windows()[0], 1, [0, 2, 1]));
+    }
+    cases
+}
+
+pub const POOL_ROLES: [PoolRole; 4] = [
+    PoolRole::MaxPick,
+    PoolRole::MaxSpread,
+    PoolRole::Sum,
+    PoolRole::SumSpread,
+];
+
+fn pools() -> Vec<Case> {
+    let mut cases = vec![];
+    for role in POOL_ROLES {
+        for window in windows() {
+            let [h, w] = window.input;
+            let [i, j] = window.output().expect("a window that fits");
+            let (x, y) = ([2, h, w, 2], [2, i, j, 2]);
+            let shapes: &[&[usize]] = match role {
+                PoolRole::MaxPick => &[&x, &x],
+                PoolRole::MaxSpread => &[&x, &y],
+                PoolRole::Sum => &[&x],
+                PoolRole::SumSpread => &[&y],
+            };
+            cases.push(single(Pool { role, window }, shapes));
+        }
+    }
+    let slide = Slide::by(2).same();
+    cases.push(traced("max pooling", &[&[1, 5, 4, 2]], |s| {
+        vec![s[0].max_pool([3, 2], &slide)]
+    }));
+    for padding in [false, true] {
+        cases.push(traced("average pooling", &[&[2, 3, 3, 1]], |s| {
+            vec![s[0].average_pool([2, 3], &Slide::by(1).padded(1), padding)]
+        }));
     }
     cases
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use synod_engine::ops::{
-    Binary, Broadcast, Concat, Distribution, Dot, Full, Gather, If, Op, Pad, Random, Reduce, Reshape,
-    Scatter, Select, Slice, Transpose, Unary, While,
+    Binary, Broadcast, Concat, Conv, ConvRole, Distribution, Dot, Full, Gather, If, Op, Pad, Pool, PoolRole,
+    Random, Reduce, Reshape, Scatter, Select, Slice, Slide, Transpose, Unary, While,
 };
 use synod_engine::{Builder, Graph, Shape, Type, Value};
 
@@ -112,7 +112,7 @@ impl Growing {
     fn grow(&mut self, rng: &mut Rng) {
         let x = self.any(rng);
         let shape = self.b.shape(x);
-        match rng.below(if self.depth < 2 { 20 } else { 18 }) {
+        match rng.below(if self.depth < 2 { 21 } else { 19 }) {
             0..=3 => self.unary(rng, x),
             4..=7 => self.binary(rng, x, &shape),
             8 => {
@@ -180,8 +180,9 @@ impl Growing {
                 );
             }
             17 => self.indexed(rng, x, &shape),
-            18 => self.branch(rng),
-            19 => self.repeat(rng, x),
+            18 => self.image(rng, x, &shape),
+            19 => self.branch(rng),
+            20 => self.repeat(rng, x),
             _ => {
                 let key = self.b.constant(vec![1.0, 2.0, rng.below(9) as f32, 0.0], [4]);
                 let random = Random {
@@ -260,6 +261,42 @@ impl Growing {
             let activation = *rng.pick(&[Unary::Relu, Unary::Sigmoid, Unary::Tanh]);
             self.push(activation, &[sum]);
         }
+    }
+
+    /// A convolution and a pooling of a value seen as one image.
+    fn image(&mut self, rng: &mut Rng, x: Value, shape: &Shape) {
+        let dims = match *shape.dims() {
+            [h, w] => [1, h, w, 1],
+            [h, w, c] => [1, h, w, c],
+            _ => return self.unary(rng, x),
+        };
+        if dims.contains(&0) || shape.elements() > 200 {
+            return;
+        }
+        let squashed = self.b.one(Unary::Sin, &[x]);
+        let image = self.b.reshape(squashed, dims);
+        let kernel = [1 + rng.below(3), 1 + rng.below(3)];
+        let slide = Slide {
+            stride: [1 + rng.below(2), 1 + rng.below(2)],
+            ..Slide::by(1)
+        };
+        let window = slide.same().over([dims[1], dims[2]], kernel);
+        let outputs = 1 + rng.below(3);
+        let weights = self.shaped(rng, &[kernel[0], kernel[1], dims[3], outputs].into());
+        let (role, groups) = (ConvRole::Forward, 1);
+        self.push(Conv { role, window, groups }, &[image, weights]);
+        let role = *rng.pick(&[PoolRole::MaxPick, PoolRole::Sum]);
+        let pooled = match role {
+            // What is largest is decided by a literal: equals would make the choice a matter of rounding.
+            PoolRole::MaxPick => {
+                let apart = rng.apart(shape.elements()).iter().map(|&x| x as f32).collect();
+                let chooser = self.b.constant(apart, dims);
+                self.push(Pool { role, window }, &[chooser, image])
+            }
+            _ => self.push(Pool { role, window }, &[image]),
+        };
+        let n = self.b.shape(pooled).elements();
+        self.push(Reshape { shape: [n].into() }, &[pooled]);
     }
 
     fn slice(&mut self, rng: &mut Rng, x: Value, shape: &Shape) {

@@ -6,7 +6,7 @@ use super::{Activation, Layer};
 use crate::init::Initializer;
 use crate::parameters::{Param, Scope, Setup};
 
-/// `activation(x · weight + bias)` with weight `[inputs, outputs]`.
+/// `activation(x · weight + bias)` with weight `[inputs, outputs]`, for every row of the last axis.
 ///
 /// ```
 /// use synod_nn::{Model, layers::{Activation, Dense}};
@@ -46,7 +46,15 @@ impl Dense {
 
 impl Layer for Dense {
     fn forward(&self, scope: &Scope, x: &Tensor) -> Tensor {
-        self.activation
-            .apply(&(x.dot(scope.get(self.weight)) + scope.get(self.bias)))
+        let (weight, bias) = (scope.get(self.weight), scope.get(self.bias));
+        let rows = |x: &Tensor| self.activation.apply(&(x.dot(weight) + bias));
+        match x.shape().dims() {
+            // Further axes make no difference to a row.
+            [lead @ .., inputs] if lead.len() > 1 => {
+                let flat = rows(&x.reshape([lead.iter().product(), *inputs]));
+                flat.reshape([lead, bias.shape().dims()].concat())
+            }
+            _ => rows(x),
+        }
     }
 }

@@ -1,16 +1,28 @@
 //! Layers are plain structs; anything that maps a tensor to a tensor is one, closures included.
 
+mod batch_norm;
+mod conv;
 mod dense;
 mod dropout;
+mod embedding;
 mod norm;
+mod pool;
+mod recurrent;
+mod residual;
 
 use synod_engine::Tensor;
 
 use crate::parameters::Scope;
 
+pub use batch_norm::BatchNorm;
+pub use conv::{Conv2d, ConvSettings};
 pub use dense::Dense;
 pub use dropout::Dropout;
+pub use embedding::Embedding;
 pub use norm::LayerNorm;
+pub use pool::{AveragePool, Flatten, GlobalAveragePool, MaxPool};
+pub use recurrent::{Gru, LastStep, Lstm};
+pub use residual::Residual;
 
 /// A function of a batch of examples with parameters from a [`Scope`].
 pub trait Layer {
@@ -69,29 +81,9 @@ impl Activation {
             Activation::Sigmoid => x.sigmoid(),
             Activation::Tanh => x.tanh(),
             Activation::Gelu => (x * 0.5) * ((x * std::f32::consts::FRAC_1_SQRT_2).erf() + 1.0),
-            Activation::Softmax => softmax(x),
+            Activation::Softmax => x.softmax(),
         }
     }
-}
-
-/// `e^x` over its sum along the last axis, safe for large values.
-#[track_caller]
-pub fn softmax(x: &Tensor) -> Tensor {
-    let e = (x - keep(x, &x.max(&last(x)))).exp();
-    let total = keep(x, &e.sum(&last(x)));
-    e / total
-}
-
-/// The logarithm of [`softmax`], safe for large values.
-#[track_caller]
-pub fn log_softmax(x: &Tensor) -> Tensor {
-    let shifted = x - keep(x, &x.max(&last(x)));
-    let total = keep(x, &shifted.exp().sum(&last(x)));
-    shifted - total.log()
-}
-
-fn last(x: &Tensor) -> Vec<usize> {
-    x.shape().rank().checked_sub(1).into_iter().collect()
 }
 
 /// A tensor reduced along the last axis of `like`, with that axis back at extent 1.

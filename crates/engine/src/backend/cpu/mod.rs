@@ -3,6 +3,7 @@
 mod chain;
 mod control;
 mod dense;
+mod images;
 mod moves;
 mod product;
 mod simple;
@@ -91,6 +92,8 @@ impl Cpu {
             Op::Const(op) => Ok(simple::literal(&context, op.data.clone())),
             Op::Random(op) => Ok(simple::random(&context, op)),
             Op::Custom(op) => simple::custom(&context, op),
+            Op::Conv(op) => images::conv(&context, *op),
+            Op::Pool(op) => images::pool(&context, *op),
             Op::Reshape(_) => Ok(moves::reshape(&context)),
             Op::Broadcast(_) | Op::Transpose(_) | Op::Slice(_) => moves::read(&context),
             Op::Pad(op) => Ok(moves::pad(&context, op)),

@@ -1,4 +1,4 @@
-//! Models by name.
+//! Dense autoencoders.
 
 use crate::error::{Error, Result};
 use crate::layers::{Activation, Dense, Layer, Sequential};
@@ -31,16 +31,6 @@ pub fn autoencoder(widths: &[usize], seed: u64) -> Result<Model> {
         });
         Sequential(layers.collect())
     })
-}
-
-/// A model of the zoo by name.
-pub fn by_name(name: &str, seed: u64) -> Result<Model> {
-    match name {
-        "autoencoder" => autoencoder(&PAPER, seed),
-        _ => Err(Error::Setting(format!(
-            "no model of the zoo is called `{name}`; there is `autoencoder`"
-        ))),
-    }
 }
 
 #[cfg(test)]

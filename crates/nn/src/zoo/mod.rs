@@ -1,0 +1,47 @@
+//! Models by name, one file per family.
+
+mod autoencoder;
+mod cnn;
+mod mlp;
+mod recurrent;
+mod resnet;
+mod vae;
+
+pub use autoencoder::{PAPER, autoencoder};
+pub use cnn::cnn_mnist;
+pub use mlp::{mlp, mlp_2nn};
+pub use recurrent::{CHARACTERS, char_lstm, lstm_autoencoder};
+pub use resnet::{Resnet, Version, resnet, resnet50};
+pub use vae::vae;
+
+use crate::error::{Error, Result};
+use crate::model::Model;
+
+/// A maker of a model with its usual extents, from a seed.
+type Make = fn(u64) -> Result<Model>;
+
+/// The names of [`by_name`], with what they make.
+const MODELS: &[(&str, Make)] = &[
+    ("autoencoder", |seed| autoencoder(&PAPER, seed)),
+    ("mlp-2nn", mlp_2nn),
+    ("cnn-mnist", cnn_mnist),
+    ("char-lstm", |seed| char_lstm(CHARACTERS, 80, seed)),
+    ("resnet50-v1", |seed| resnet50(Version::V1, 1000, seed)),
+    ("resnet50", |seed| resnet50(Version::V15, 1000, seed)),
+    ("lstm-autoencoder", |seed| lstm_autoencoder(30, 16, 64, seed)),
+    ("vae", |seed| vae(&[784, 400, 20], 1.0, seed)),
+];
+
+/// A model of the zoo by name.
+pub fn by_name(name: &str, seed: u64) -> Result<Model> {
+    match MODELS.iter().find(|(known, _)| *known == name) {
+        Some((_, make)) => make(seed),
+        None => {
+            let known: Vec<String> = MODELS.iter().map(|(n, _)| format!("`{n}`")).collect();
+            Err(Error::Setting(format!(
+                "no model of the zoo is called `{name}`; there are {}",
+                known.join(", ")
+            )))
+        }
+    }
+}
