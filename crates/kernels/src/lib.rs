@@ -10,6 +10,7 @@
 mod activation;
 pub mod buffer;
 pub mod chain;
+pub mod conv;
 pub mod dense;
 pub mod flat;
 pub mod gemm;
@@ -23,6 +24,7 @@ mod vector;
 
 pub use buffer::{Buffer, Span};
 pub use chain::{Access, Binary, Chain, ChainError, Instr, Reg, Source, Unary};
+pub use conv::{Conv, ConvEpilogue, Filter, Geometry, GeometryError, PackedFilter};
 pub use dense::{Activation, Dense, Gate};
 pub use gemm::{Bias, Epilogue, Matrix, Pack, Packed, gemm, gemm_packed, gemm_with, gemm_workspace};
 pub use layout::{gather_rows, prefetch_rows, transpose};

@@ -1,0 +1,138 @@
+//! The one shape that forward pass and input gradient share: every result is a sum over the taps of a window.
+
+use super::{
+    band::greatest_common_divisor,
+    geometry::{Axis, Conv},
+};
+
+/// One spatial axis: result `g` sees the sources `g * stride - low + t * dilation`, and lies at `g * step + start`.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Line {
+    pub(super) taps: usize,
+    pub(super) stride: usize,
+    pub(super) dilation: usize,
+    /// Negative where the first result starts inside the source.
+    pub(super) low: isize,
+    /// Elements of the source.
+    pub(super) source: usize,
+    /// Results.
+    pub(super) results: usize,
+    /// Elements of the tensor in which the results lie.
+    pub(super) target: usize,
+    pub(super) step: usize,
+    pub(super) start: usize,
+    /// The tap of the weights that tap 0 is, and the way from each to the next.
+    pub(super) first_tap: usize,
+    pub(super) tap_step: isize,
+}
+
+/// A correlation of `n` images; sizes of channels are per group.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Correlation {
+    pub(super) n: usize,
+    pub(super) lines: [Line; 2],
+    pub(super) groups: usize,
+    /// Channels of the source that are summed.
+    pub(super) depth: usize,
+    /// Channels of the result.
+    pub(super) columns: usize,
+    /// Where the weights of a tap, a channel of the source and a channel of the result lie, relative to the group's.
+    pub(super) tap_strides: [usize; 2],
+    pub(super) depth_stride: usize,
+    pub(super) column_stride: usize,
+    /// From a group's weights to the next's.
+    pub(super) group_stride: usize,
+}
+
+impl Correlation {
+    /// The forward pass.
+    pub(super) fn forward(conv: &Conv) -> Correlation {
+        let lines = conv.axes.map(|axis| Line {
+            taps: axis.taps,
+            stride: axis.stride,
+            dilation: axis.dilation,
+            low: axis.low as isize,
+            source: axis.input,
+            results: axis.output,
+            target: axis.output,
+            step: 1,
+            start: 0,
+            first_tap: 0,
+            tap_step: 1,
+        });
+        let (inputs, o) = (conv.group_inputs(), conv.geometry.o);
+        Correlation {
+            n: conv.geometry.n,
+            lines,
+            groups: conv.geometry.groups,
+            depth: inputs,
+            columns: conv.group_outputs(),
+            tap_strides: [conv.geometry.kernel[1] * inputs * o, inputs * o],
+            depth_stride: o,
+            column_stride: 1,
+            group_stride: conv.group_outputs(),
+        }
+    }
+
+    /// The gradients of the inputs whose rows and columns leave the remainders `phase` by the strides: these, and
+    /// only these, meet the same taps, so that no tap is multiplied by a zero that the stride put there.
+    pub(super) fn input_gradient(conv: &Conv, phase: [usize; 2]) -> Correlation {
+        let forward = Correlation::forward(conv);
+        Correlation {
+            lines: [0, 1].map(|i| gradient_line(conv.axes[i], phase[i])),
+            depth: forward.columns,
+            columns: forward.depth,
+            depth_stride: forward.column_stride,
+            column_stride: forward.depth_stride,
+            ..forward
+        }
+    }
+
+    pub(super) fn taps(&self) -> usize {
+        self.lines[0].taps * self.lines[1].taps
+    }
+
+    /// Floats from a pixel of the source to the next.
+    pub(super) fn source_pitch(&self) -> usize {
+        self.depth * self.groups
+    }
+
+    /// Floats from a pixel of the target to the next.
+    pub(super) fn target_pitch(&self) -> usize {
+        self.columns * self.groups
+    }
+
+    /// Where the weights of tap `(y, x)` start, relative to the group's.
+    pub(super) fn tap(&self, y: usize, x: usize) -> usize {
+        let [rows, columns] = self.lines;
+        let at = |line: Line, tap: usize| (line.first_tap as isize + tap as isize * line.tap_step) as usize;
+        at(rows, y) * self.tap_strides[0] + at(columns, x) * self.tap_strides[1]
+    }
+}
+
+/// Input `stride * g + phase` meets output `g + (phase + low - tap * dilation) / stride` at the taps where that is
+/// whole. They are evenly spaced; taken from last to first, their outputs ascend.
+fn gradient_line(axis: Axis, phase: usize) -> Line {
+    let (stride, dilation) = (axis.stride, axis.dilation);
+    let every = stride / greatest_common_divisor(stride, dilation);
+    let ahead = |tap: usize| (phase + axis.low) as isize - (tap * dilation) as isize;
+    let first = (0..axis.taps.min(every)).find(|&tap| ahead(tap) % stride as isize == 0);
+    let last = first.map(|first| axis.taps - 1 - (axis.taps - 1 - first) % every);
+    let taps = first
+        .zip(last)
+        .map_or(0, |(first, last)| (last - first) / every + 1);
+    let last = last.unwrap_or(0);
+    Line {
+        taps,
+        stride: 1,
+        dilation: every * dilation / stride,
+        low: -(ahead(last) / stride as isize),
+        source: axis.output,
+        results: axis.input.saturating_sub(phase).div_ceil(stride),
+        target: axis.input,
+        step: stride,
+        start: phase,
+        first_tap: last,
+        tap_step: -(every as isize),
+    }
+}
