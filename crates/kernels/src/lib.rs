@@ -19,6 +19,7 @@ pub mod layout;
 mod level;
 pub mod math;
 pub mod reduce;
+mod share;
 pub mod update;
 mod vector;
 

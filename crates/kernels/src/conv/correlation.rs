@@ -1,5 +1,7 @@
 //! The one shape that forward pass and input gradient share: every result is a sum over the taps of a window.
 
+use std::ops::Range;
+
 use super::{
     band::greatest_common_divisor,
     geometry::{Axis, Conv},
@@ -24,6 +26,33 @@ pub(super) struct Line {
     /// The tap of the weights that tap 0 is, and the way from each to the next.
     pub(super) first_tap: usize,
     pub(super) tap_step: isize,
+}
+
+impl Line {
+    /// The source that the first tap of result `g` would meet if the source went on for ever.
+    #[inline(always)]
+    pub(super) fn first_source(&self, g: usize) -> isize {
+        (g * self.stride) as isize - self.low
+    }
+
+    /// The results for which every one of `taps` meets a source.
+    #[inline(always)]
+    pub(super) fn shared_results(&self, taps: Range<usize>) -> Range<usize> {
+        if taps.is_empty() {
+            return 0..0;
+        }
+        let first = self.low - (taps.start * self.dilation) as isize;
+        let start = first.max(0).unsigned_abs().div_ceil(self.stride);
+        let last = self.source as isize + self.low - ((taps.end - 1) * self.dilation) as isize;
+        let end = last.max(0).unsigned_abs().div_ceil(self.stride).min(self.results);
+        start.min(end)..end
+    }
+
+    /// The results all of whose taps meet a source.
+    #[inline(always)]
+    pub(super) fn inside(&self) -> Range<usize> {
+        self.shared_results(0..self.taps)
+    }
 }
 
 /// A correlation of `n` images; sizes of channels are per group.
@@ -103,10 +132,12 @@ impl Correlation {
     }
 
     /// Where the weights of tap `(y, x)` start, relative to the group's.
+    #[inline(always)]
     pub(super) fn tap(&self, y: usize, x: usize) -> usize {
         let [rows, columns] = self.lines;
-        let at = |line: Line, tap: usize| (line.first_tap as isize + tap as isize * line.tap_step) as usize;
-        at(rows, y) * self.tap_strides[0] + at(columns, x) * self.tap_strides[1]
+        let y = (rows.first_tap as isize + y as isize * rows.tap_step) as usize;
+        let x = (columns.first_tap as isize + x as isize * columns.tap_step) as usize;
+        y * self.tap_strides[0] + x * self.tap_strides[1]
     }
 }
 

@@ -1,6 +1,6 @@
 //! The sizes of a convolution, checked once.
 
-use std::{error::Error, fmt};
+use std::{error::Error, fmt, ops::Range};
 
 /// The sizes of a two-dimensional convolution as they are asked for. Images are `[n, h, w, c]`, weights
 /// `[kernel_h, kernel_w, c / groups, o]`, results `[n, oh, ow, o]`, the last axis innermost.
@@ -159,22 +159,27 @@ impl Axis {
 
     /// The taps of the window at `output` that meet an input, and the input the first of them meets.
     #[inline(always)]
-    pub(crate) fn meets(&self, output: usize) -> (std::ops::Range<usize>, usize) {
-        let start = output * self.stride;
-        let first = if start >= self.low {
-            0
-        } else {
-            (self.low - start).div_ceil(self.dilation)
-        };
-        let end = (self.input + self.low)
-            .saturating_sub(start)
-            .div_ceil(self.dilation)
-            .min(self.taps);
-        if first >= end {
-            return (0..0, 0);
-        }
-        (first..end, start + first * self.dilation - self.low)
+    pub(crate) fn meets(&self, output: usize) -> (Range<usize>, usize) {
+        let first = (output * self.stride) as isize - self.low as isize;
+        meets(first, self.dilation, self.taps, self.input)
     }
+}
+
+/// The taps, `dilation` apart from `first` on, that meet one of `size` elements, and the element the first of them meets.
+#[inline(always)]
+pub(super) fn meets(first: isize, dilation: usize, taps: usize, size: usize) -> (Range<usize>, usize) {
+    // Divisions are slow, and most windows lie inside.
+    let last = first + taps.saturating_sub(1) as isize * dilation as isize;
+    if first >= 0 && last < size as isize && taps > 0 {
+        return (0..taps, first as usize);
+    }
+    let start = first.min(0).unsigned_abs().div_ceil(dilation);
+    let room = (size as isize - first).max(0).unsigned_abs();
+    let end = room.div_ceil(dilation).min(taps);
+    if start >= end {
+        return (0..0, 0);
+    }
+    (start..end, (first + (start * dilation) as isize) as usize)
 }
 
 /// The most elements any axis or tensor may have, so that signed offsets and byte counts never overflow.

@@ -11,6 +11,8 @@ use crate::{
 
 mod band;
 mod correlation;
+mod depthwise;
+mod depthwise_gradient;
 mod filter;
 mod finish;
 mod geometry;
@@ -67,9 +69,16 @@ impl Conv {
     /// Packs weights for many forward passes.
     pub fn pack(&self, simd: Simd, w: &[f32]) -> PackedFilter {
         self.check_len("w", w.len(), self.weight_len());
-        let layout = Layout::new(simd, &Correlation::forward(self));
-        let mut data = Buffer::zeroed(layout.len());
-        layout.pack(simd, w, &mut data);
+        let data = if self.is_depthwise() {
+            let mut data = Buffer::zeroed(w.len());
+            data.copy_from_slice(w);
+            data
+        } else {
+            let layout = Layout::new(simd, &Correlation::forward(self));
+            let mut data = Buffer::zeroed(layout.len());
+            layout.pack(simd, w, &mut data);
+            data
+        };
         PackedFilter {
             simd,
             geometry: self.geometry,
@@ -79,6 +88,9 @@ impl Conv {
 
     /// The floats of workspace that [`Conv::forward`] needs.
     pub fn forward_workspace(&self, simd: Simd, threads: usize) -> usize {
+        if self.is_depthwise() {
+            return 0;
+        }
         let plan = sweep::Plan::new(simd, &Correlation::forward(self), threads);
         plan.layout.len() + plan.workspace()
     }
@@ -102,32 +114,43 @@ impl Conv {
         self.check_len("x", x.len(), self.input_len());
         self.check_len("y", y.len(), self.output_len());
         self.check_epilogue(epilogue);
-        let plan = sweep::Plan::new(simd, &Correlation::forward(self), threads);
-        let needed = plan.layout.len() + plan.workspace();
-        self.check_workspace("forward", workspace.len(), needed);
-        let (packed, rest) = workspace.split_at_mut(plan.layout.len());
-        let panels = match w {
-            Filter::Plain(w) => {
-                self.check_len("w", w.len(), self.weight_len());
-                plan.layout.pack(simd, w, packed);
-                packed
-            }
-            Filter::Packed(filter) => {
-                self.check_packed(simd, filter);
-                &filter.data[..]
-            }
-        };
+        let shape = Correlation::forward(self);
         let finish = Finish {
             bias: epilogue.bias,
             residual: epilogue.residual,
             activation: epilogue.activation,
             gate: Gate::Open,
         };
+        match w {
+            Filter::Plain(w) => self.check_len("w", w.len(), self.weight_len()),
+            Filter::Packed(filter) => self.check_packed(simd, filter),
+        }
+        if self.is_depthwise() {
+            let w = match w {
+                Filter::Plain(w) => w,
+                Filter::Packed(filter) => &filter.data,
+            };
+            return depthwise::correlate(simd, &shape, x, w, finish, y, threads);
+        }
+        let plan = sweep::Plan::new(simd, &shape, threads);
+        let needed = plan.layout.len() + plan.workspace();
+        self.check_workspace("forward", workspace.len(), needed);
+        let (packed, rest) = workspace.split_at_mut(plan.layout.len());
+        let panels = match w {
+            Filter::Plain(w) => {
+                plan.layout.pack(simd, w, packed);
+                packed
+            }
+            Filter::Packed(filter) => &filter.data[..],
+        };
         plan.run(simd, x, panels, finish, y, rest);
     }
 
     /// The floats of workspace that [`Conv::input_gradient`] needs.
     pub fn input_gradient_workspace(&self, simd: Simd, threads: usize) -> usize {
+        if self.is_depthwise() {
+            return 0;
+        }
         let needed = |phase| {
             let plan = sweep::Plan::new(simd, &Correlation::input_gradient(self, phase), threads);
             plan.layout.len() + plan.workspace()
@@ -162,7 +185,12 @@ impl Conv {
             gate,
         };
         for phase in self.phases() {
-            let plan = sweep::Plan::new(simd, &Correlation::input_gradient(self, phase), threads);
+            let shape = Correlation::input_gradient(self, phase);
+            if self.is_depthwise() {
+                depthwise::correlate(simd, &shape, dy, w, finish, dx, threads);
+                continue;
+            }
+            let plan = sweep::Plan::new(simd, &shape, threads);
             let needed = plan.layout.len() + plan.workspace();
             self.check_workspace("input gradient", workspace.len(), needed);
             let (packed, rest) = workspace.split_at_mut(plan.layout.len());
@@ -173,15 +201,14 @@ impl Conv {
 
     /// The floats of workspace that [`Conv::weight_gradient`] needs.
     pub fn weight_gradient_workspace(&self, simd: Simd, threads: usize) -> usize {
+        if self.is_depthwise() {
+            return 0;
+        }
         weight_gradient::Plan::new(simd, &Correlation::forward(self), threads).workspace()
     }
 
     /// `dw` = gradient of the weights, from the images and the gradient `dy` of the result. The bits of the result do
     /// not depend on `threads`.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "operands of one kernel, and where it runs"
-    )]
     pub fn weight_gradient(
         &self,
         simd: Simd,
@@ -194,7 +221,11 @@ impl Conv {
         self.check_len("x", x.len(), self.input_len());
         self.check_len("dy", dy.len(), self.output_len());
         self.check_len("dw", dw.len(), self.weight_len());
-        let plan = weight_gradient::Plan::new(simd, &Correlation::forward(self), threads);
+        let shape = Correlation::forward(self);
+        if self.is_depthwise() {
+            return depthwise_gradient::weight_gradient(simd, &shape, x, dy, dw, threads);
+        }
+        let plan = weight_gradient::Plan::new(simd, &shape, threads);
         self.check_workspace("weight gradient", workspace.len(), plan.workspace());
         plan.run(simd, x, dy, dw, workspace);
     }
