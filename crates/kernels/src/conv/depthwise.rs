@@ -30,6 +30,7 @@ pub(super) fn correlate(
             source,
             weights,
             finish,
+            simple: finish.is_simple(),
             target: target.pointer(),
             rows,
         });
@@ -42,6 +43,8 @@ struct Rows<'a> {
     source: &'a [f32],
     weights: &'a [f32],
     finish: Finish<'a>,
+    /// Whether the finish is small enough to be compiled into the tile.
+    simple: bool,
     target: *mut f32,
     rows: Range<usize>,
 }
@@ -96,6 +99,23 @@ impl Kernel for Rows<'_> {
 impl Rows<'_> {
     #[inline(always)]
     unsafe fn tile<V: Vector, const T: usize>(&self, window: &Window) {
+        let channels = self.shape.groups;
+        let mut channel = 0;
+        // SAFETY: passed on from the caller.
+        unsafe {
+            while channel + V::LANES <= channels {
+                self.channels::<V, T>(window, channel, V::LANES);
+                channel += V::LANES;
+            }
+            if channel < channels {
+                self.channels::<V, T>(window, channel, channels - channel);
+            }
+        }
+    }
+
+    /// Some channels of `T` neighbouring results.
+    #[inline(always)]
+    unsafe fn channels<V: Vector, const T: usize>(&self, window: &Window, channel: usize, count: usize) {
         let [down, across] = self.shape.lines;
         let channels = self.shape.groups;
         let steps = [
@@ -103,30 +123,71 @@ impl Rows<'_> {
             across.dilation * channels,
         ];
         let next = [across.stride * channels, across.step * channels];
-        let mut channel = 0;
-        while channel < channels {
-            let count = (channels - channel).min(V::LANES);
-            // SAFETY: the caller vouches for the window of every result of the tile.
-            unsafe {
-                let mut sums = [V::splat(0.0); T];
-                for (i, y) in window.taps[0].clone().enumerate() {
-                    for (j, x) in window.taps[1].clone().enumerate() {
-                        let weight = self.weights.as_ptr().add(self.shape.tap(y, x) + channel);
-                        let weight = load_up_to::<V>(weight, count);
-                        let from = window.from + i * steps[0] + j * steps[1] + channel;
-                        for (t, sum) in sums.iter_mut().enumerate() {
-                            let value = load_up_to::<V>(self.source.as_ptr().add(from + t * next[0]), count);
-                            *sum = value.mul_add(weight, *sum);
-                        }
+        let weight_step = across.tap_step * self.shape.tap_strides[1] as isize;
+        // SAFETY: the caller vouches for the window of every result of the tile.
+        unsafe {
+            let mut sums = [V::splat(0.0); T];
+            for (i, y) in window.taps[0].clone().enumerate() {
+                let first = self.shape.tap(y, window.taps[1].start) + channel;
+                let mut weights = self.weights.as_ptr().wrapping_add(first);
+                let mut from = self
+                    .source
+                    .as_ptr()
+                    .wrapping_add(window.from + i * steps[0] + channel);
+                for _ in window.taps[1].clone() {
+                    let weight = load_up_to::<V>(weights, count);
+                    for (t, sum) in sums.iter_mut().enumerate() {
+                        let value = load_up_to::<V>(from.add(t * next[0]), count);
+                        *sum = value.mul_add(weight, *sum);
                     }
-                }
-                for (t, sum) in sums.iter().enumerate() {
-                    let index = window.to + t * next[1] + channel;
-                    let value = self.finish.apply(*sum, channel, index, count);
-                    store_up_to(value, self.target.add(index), count);
+                    weights = weights.wrapping_offset(weight_step);
+                    from = from.wrapping_add(steps[1]);
                 }
             }
-            channel += count;
+            for (t, sum) in sums.iter().enumerate() {
+                let index = window.to + t * next[1] + channel;
+                let mut sum = *sum;
+                if self.simple {
+                    if let Some(bias) = self.finish.bias {
+                        sum = sum + load_up_to(bias.as_ptr().add(channel), count);
+                    }
+                    sum = self.finish.activation.apply_linear(sum);
+                }
+                store_up_to(sum, self.target.add(index), count);
+                if !self.simple {
+                    V::run(FinishOne {
+                        finish: &self.finish,
+                        channel,
+                        index,
+                        count,
+                        target: self.target,
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// Finishes `count` sums in memory, in a function of its own: the large activations would crowd the registers.
+struct FinishOne<'a> {
+    finish: &'a Finish<'a>,
+    channel: usize,
+    index: usize,
+    count: usize,
+    target: *mut f32,
+}
+
+impl Kernel for FinishOne<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<V: Vector>(self) {
+        // SAFETY: whoever made this has just written the sums.
+        unsafe {
+            let at = self.target.add(self.index);
+            let sum = load_up_to::<V>(at, self.count);
+            let value = self.finish.apply(sum, self.channel, self.index, self.count);
+            store_up_to(value, at, self.count);
         }
     }
 }

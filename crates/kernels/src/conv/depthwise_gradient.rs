@@ -118,31 +118,47 @@ impl Channels<'_> {
         if stretch.len == 0 {
             return;
         }
+        let mut channel = self.channels.start;
+        // SAFETY: passed on from the caller.
+        unsafe {
+            while channel + V::LANES <= self.channels.end {
+                self.sum_channels::<V, T>(tap, stretch, channel, V::LANES);
+                channel += V::LANES;
+            }
+            if channel < self.channels.end {
+                self.sum_channels::<V, T>(tap, stretch, channel, self.channels.end - channel);
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn sum_channels<V: Vector, const T: usize>(
+        &self,
+        tap: [usize; 2],
+        stretch: &Stretch,
+        channel: usize,
+        count: usize,
+    ) {
         let across = self.shape.lines[1];
         let channels = self.shape.groups;
-        let mut channel = self.channels.start;
-        while channel < self.channels.end {
-            let count = (self.channels.end - channel).min(V::LANES);
-            // SAFETY: the caller vouches for the stretch at every tap.
-            unsafe {
-                let mut x = self.x.as_ptr().add(stretch.x + channel);
-                let mut dy = self.dy.as_ptr().add(stretch.dy + channel);
-                let mut sums = [V::splat(0.0); T];
-                for _ in 0..stretch.len {
-                    let error = load_up_to::<V>(dy, count);
-                    for (t, sum) in sums.iter_mut().enumerate() {
-                        let value = load_up_to::<V>(x.add(t * across.dilation * channels), count);
-                        *sum = value.mul_add(error, *sum);
-                    }
-                    x = x.wrapping_add(across.stride * channels);
-                    dy = dy.wrapping_add(channels);
+        // SAFETY: the caller vouches for the stretch at every tap.
+        unsafe {
+            let mut x = self.x.as_ptr().add(stretch.x + channel);
+            let mut dy = self.dy.as_ptr().add(stretch.dy + channel);
+            let mut sums = [V::splat(0.0); T];
+            for _ in 0..stretch.len {
+                let error = load_up_to::<V>(dy, count);
+                for (t, sum) in sums.iter_mut().enumerate() {
+                    let value = load_up_to::<V>(x.add(t * across.dilation * channels), count);
+                    *sum = value.mul_add(error, *sum);
                 }
-                for (t, sum) in sums.iter().enumerate() {
-                    let to = self.dw.add(self.shape.tap(tap[0], tap[1] + t) + channel);
-                    store_up_to(load_up_to::<V>(to, count) + *sum, to, count);
-                }
+                x = x.wrapping_add(across.stride * channels);
+                dy = dy.wrapping_add(channels);
             }
-            channel += count;
+            for (t, sum) in sums.iter().enumerate() {
+                let to = self.dw.add(self.shape.tap(tap[0], tap[1] + t) + channel);
+                store_up_to(load_up_to::<V>(to, count) + *sum, to, count);
+            }
         }
     }
 }

@@ -23,7 +23,7 @@ const PLACES: usize = 240;
 const COPY: usize = 40 << 10;
 
 /// Channels of the images that are copied together.
-const CHANNELS: usize = 64;
+const CHANNELS: usize = 56;
 
 /// A weight gradient cut for a number of threads.
 pub(super) struct Plan {
@@ -152,18 +152,14 @@ impl Job<'_> {
 
     /// Packs the columns of the results' gradient, panel after panel, place after place.
     fn pack(&self, places: &[Place], group: usize, columns: Range<usize>, panels: &mut [f32]) {
-        let [_, width] = self.plan.tile;
         let first = group * self.plan.shape.columns;
-        let panels = panels.chunks_exact_mut((places.len() * width).max(1));
-        for (column, panel) in columns.clone().step_by(width).zip(panels) {
-            self.simd.run(PackPanel {
-                places,
-                dy: &self.dy[first + column..],
-                columns: (columns.end - column).min(width),
-                width,
-                panel,
-            });
-        }
+        self.simd.run(PackPanels {
+            places,
+            dy: &self.dy[first + columns.start..],
+            columns: columns.len(),
+            width: self.plan.tile[1],
+            panels,
+        });
     }
 
     #[expect(
@@ -212,30 +208,34 @@ impl Job<'_> {
     }
 }
 
-struct PackPanel<'a> {
+struct PackPanels<'a> {
     places: &'a [Place],
     dy: &'a [f32],
     columns: usize,
     width: usize,
-    panel: &'a mut [f32],
+    panels: &'a mut [f32],
 }
 
-impl Kernel for PackPanel<'_> {
+impl Kernel for PackPanels<'_> {
     type Output = ();
 
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
-        for (place, to) in self.places.iter().zip(self.panel.chunks_exact_mut(self.width)) {
+        let (width, panel_len) = (self.width, self.places.len() * self.width);
+        assert!(self.panels.len() >= panel_len * self.columns.div_ceil(width));
+        // Places outermost: the gradient comes from far away, and is best read in its own order.
+        for (i, place) in self.places.iter().enumerate() {
             let from = &self.dy[place.to..][..self.columns];
-            for i in (0..self.width).step_by(V::LANES) {
-                let count = self.columns.saturating_sub(i);
-                // SAFETY: `columns` floats are readable, and `width`, a multiple of the lanes, writable.
+            for column in (0..self.columns.next_multiple_of(width)).step_by(V::LANES) {
+                let count = self.columns.saturating_sub(column);
+                let to = column / width * panel_len + i * width + column % width;
+                // SAFETY: `columns` floats are readable, and panels of whole vectors writable.
                 unsafe {
                     let value = match count {
                         0 => V::splat(0.0),
-                        _ => load_up_to::<V>(from.as_ptr().add(i), count),
+                        _ => load_up_to::<V>(from.as_ptr().add(column), count),
                     };
-                    value.store(to.as_mut_ptr().add(i));
+                    value.store(self.panels.as_mut_ptr().add(to));
                 }
             }
         }

@@ -55,11 +55,15 @@ impl Part<'_> {
                     to: (row * across.output + x) * c,
                 };
                 let mut channel = self.channels.start;
-                while channel < self.channels.end {
-                    let count = (self.channels.end - channel).min(V::LANES);
-                    // SAFETY: passed on from the caller; the window was cut to the image.
-                    unsafe { visitor.visit::<V>(&seen, channel, count) };
-                    channel += count;
+                // SAFETY: passed on from the caller; the window was cut to the image.
+                unsafe {
+                    while channel + V::LANES <= self.channels.end {
+                        visitor.visit::<V>(&seen, channel, V::LANES);
+                        channel += V::LANES;
+                    }
+                    if channel < self.channels.end {
+                        visitor.visit::<V>(&seen, channel, self.channels.end - channel);
+                    }
                 }
             }
         }
