@@ -121,6 +121,15 @@ fn cases() -> Vec<Conv> {
                 ..Geometry::new([1, 1, 1300, 2], [1, 5], 5)
             },
             Geometry {
+                padding: same(5),
+                ..Geometry::new([2, 11, 13, 1], [5, 5], 40)
+            },
+            Geometry {
+                padding: same(3),
+                stride: [2; 2],
+                ..Geometry::new([2, 11, 13, 30], [3, 3], 4)
+            },
+            Geometry {
                 padding: same(3),
                 groups: 40,
                 ..Geometry::new([2, 17, 19, 40], [3, 3], 40)

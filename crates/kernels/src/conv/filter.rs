@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{correlation::Correlation, tile};
+use super::{correlation::Correlation, dot_tile::MOST_COLUMNS, tile};
 use crate::{
     level::{Kernel, Simd},
     vector::{Vector, load_up_to},
@@ -16,8 +16,10 @@ const DEPTH: usize = 320;
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Layout {
     shape: Correlation,
+    /// Whether vectors go along the sum: a panel is then a column.
+    pub(super) dots: bool,
     /// Columns of a panel.
-    pub(super) width: usize,
+    width: usize,
     /// Channels of a block, but for the last.
     pub(super) block: usize,
 }
@@ -26,9 +28,11 @@ impl Layout {
     pub(super) fn new(simd: Simd, shape: &Correlation) -> Layout {
         let most = (DEPTH / shape.taps().max(1)).max(8);
         let blocks = shape.depth.div_ceil(most).max(1);
+        let dots = (1..=MOST_COLUMNS).contains(&shape.columns) && shape.depth >= 8;
         Layout {
             shape: *shape,
-            width: tile::size(simd)[1],
+            dots,
+            width: if dots { 1 } else { tile::size(simd)[1] },
             block: shape
                 .depth
                 .div_ceil(blocks)
@@ -69,15 +73,34 @@ impl Layout {
                 let panels = &mut to[self.panels(group, &channels)];
                 let starts = (0..shape.columns).step_by(self.width);
                 for (column, panel) in starts.zip(panels.chunks_exact_mut(panel_len.max(1))) {
+                    let weights = &weights[group * shape.group_stride..];
+                    if self.dots {
+                        pack_column(shape, weights, channels.clone(), column, panel);
+                        continue;
+                    }
                     simd.run(PackPanel {
                         shape,
-                        weights: &weights[group * shape.group_stride..],
+                        weights,
                         channels: channels.clone(),
                         columns: column..(column + self.width).min(shape.columns),
                         width: self.width,
                         panel,
                     });
                 }
+            }
+        }
+    }
+}
+
+/// One column's weights, in the order in which its products are summed.
+fn pack_column(shape: &Correlation, weights: &[f32], channels: Range<usize>, column: usize, to: &mut [f32]) {
+    let [down, across] = shape.lines;
+    let mut to = to.iter_mut();
+    for y in 0..down.taps {
+        for x in 0..across.taps {
+            let start = shape.tap(y, x) + column * shape.column_stride;
+            for (channel, to) in channels.clone().zip(&mut to) {
+                *to = weights[start + channel * shape.depth_stride];
             }
         }
     }

@@ -13,6 +13,7 @@ mod band;
 mod correlation;
 mod depthwise;
 mod depthwise_gradient;
+mod dot_tile;
 mod filter;
 mod finish;
 mod geometry;

@@ -5,6 +5,7 @@ use std::{ops::Range, thread};
 use super::{
     band::{Bands, MOST_PLACES, Places},
     correlation::Correlation,
+    dot_tile::BandDots,
     filter::Layout,
     finish::Finish,
     tile::{BandTile, Runs},
@@ -129,7 +130,7 @@ impl Job<'_> {
             let channels = first + channels.start..first + channels.end;
             bands.copy(self.simd, band, self.source, channels, copy);
         }
-        self.simd.run(BandTile {
+        let tile = BandTile {
             places: places.as_slice(),
             copy,
             pixel: channels.len(),
@@ -142,6 +143,11 @@ impl Job<'_> {
             first_column: group * shape.columns,
             add: channels.start > 0,
             last: channels.end == shape.depth,
-        });
+        };
+        if layout.dots {
+            self.simd.run(BandDots(tile));
+        } else {
+            self.simd.run(tile);
+        }
     }
 }

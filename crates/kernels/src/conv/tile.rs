@@ -54,14 +54,7 @@ impl Kernel for BandTile<'_> {
 
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
-        let Runs { count, step, len } = self.runs;
-        let depth = count[0] * count[1] * len;
-        assert!(self.panels.len() >= depth * self.columns.next_multiple_of(2 * V::LANES));
-        if depth > 0 {
-            let reach = (count[0] - 1) * step[0] + (count[1] - 1) * step[1] + len;
-            let last = self.places.iter().map(|place| place.from).max().unwrap_or(0);
-            assert!(last * self.pixel + reach <= self.copy.len());
-        }
+        self.check(self.columns.next_multiple_of(2 * V::LANES));
         // SAFETY: the panels and the copy were just checked; the target is the caller's promise.
         unsafe {
             if V::REGISTERS == 32 {
@@ -74,6 +67,19 @@ impl Kernel for BandTile<'_> {
 }
 
 impl BandTile<'_> {
+    /// Panics unless the panels have weights for so many columns and every place sees a part of the copy.
+    #[inline(always)]
+    pub(super) fn check(&self, columns: usize) {
+        let Runs { count, step, len } = self.runs;
+        let depth = count[0] * count[1] * len;
+        assert!(self.panels.len() >= depth * columns);
+        if depth > 0 {
+            let reach = (count[0] - 1) * step[0] + (count[1] - 1) * step[1] + len;
+            let last = self.places.iter().map(|place| place.from).max().unwrap_or(0);
+            assert!(last * self.pixel + reach <= self.copy.len());
+        }
+    }
+
     #[inline(always)]
     unsafe fn sweep<V: Vector, const H: usize, const W: usize>(&self) {
         let width = W * V::LANES;
@@ -122,7 +128,7 @@ impl BandTile<'_> {
             let mut rows = [self.copy.as_ptr(); H];
             for (r, row) in rows.iter_mut().enumerate() {
                 let place = if r < places.len() { places[r] } else { places[0] };
-                *row = row.add(place.from * self.pixel);
+                *row = row.wrapping_add(place.from * self.pixel);
             }
             let mut sums = [[V::splat(0.0); W]; H];
             let Runs { count, step, len } = self.runs;
