@@ -12,23 +12,23 @@ use crate::{
 };
 
 /// The most results of a band: a multiple of every tile's height.
-pub(super) const MOST_PLACES: usize = 480;
+pub(crate) const MOST_PLACES: usize = 480;
 
 /// Where a result's window starts, in pixels of the copy, and where the result lies, in floats of the target.
 #[derive(Copy, Clone, Debug, Default)]
-pub(super) struct Place {
-    pub(super) from: usize,
-    pub(super) to: usize,
+pub(crate) struct Place {
+    pub(crate) from: usize,
+    pub(crate) to: usize,
 }
 
 /// The places of one band.
-pub(super) struct Places {
+pub(crate) struct Places {
     all: [Place; MOST_PLACES],
     len: usize,
 }
 
 impl Places {
-    pub(super) fn as_slice(&self) -> &[Place] {
+    pub(crate) fn as_slice(&self) -> &[Place] {
         &self.all[..self.len]
     }
 }
@@ -62,7 +62,7 @@ impl CopyLine {
 
 /// The way the results of a correlation are cut into bands.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Bands {
+pub(crate) struct Bands {
     shape: Correlation,
     copy: [CopyLine; 2],
     /// Rows of results, over all images, in a band.
@@ -76,7 +76,7 @@ pub(super) struct Bands {
 impl Bands {
     /// Cuts into bands of at most `places` results, whose copies have about `floats` floats at `channels` per pixel,
     /// and so small that there are `at_least` of them if there can be.
-    pub(super) fn new(
+    pub(crate) fn new(
         shape: &Correlation,
         channels: usize,
         places: usize,
@@ -105,30 +105,35 @@ impl Bands {
         }
     }
 
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         let [down, across] = self.shape.lines;
         (self.shape.n * down.results).div_ceil(self.rows) * across.results.div_ceil(self.chunk)
     }
 
     /// The most results of a band.
-    pub(super) fn places(&self) -> usize {
+    pub(crate) fn places(&self) -> usize {
         self.rows * self.chunk
     }
 
     /// The most floats of a copy with `channels` floats per pixel.
-    pub(super) fn copy_len(&self, channels: usize) -> usize {
+    pub(crate) fn copy_len(&self, channels: usize) -> usize {
         let images = (self.rows.saturating_sub(1)).div_ceil(self.shape.lines[0].results.max(1)) + 1;
         let rows = self.rows * self.copy[0].stride + images * self.copy[0].span(1);
         rows * self.pitch * channels
     }
 
     /// From a tap to the next, down and across, in pixels of the copy.
-    pub(super) fn tap_steps(&self) -> [usize; 2] {
+    pub(crate) fn tap_steps(&self) -> [usize; 2] {
         [self.copy[0].dilation * self.pitch, self.copy[1].dilation]
     }
 
+    /// Pixels of a row of the copy.
+    pub(crate) fn pitch(&self) -> usize {
+        self.pitch
+    }
+
     /// Whether the taps of a row of the kernel lie side by side.
-    pub(super) fn is_dense(&self) -> bool {
+    pub(crate) fn is_dense(&self) -> bool {
         self.copy[1].dilation == 1
     }
 
@@ -153,7 +158,7 @@ impl Bands {
     }
 
     /// The places of a band's results.
-    pub(super) fn locate(&self, band: usize, places: &mut Places) {
+    pub(crate) fn locate(&self, band: usize, places: &mut Places) {
         let [down, across] = self.shape.lines;
         let pitch = self.shape.target_pitch();
         let (mut len, mut top) = (0, 0);
@@ -175,6 +180,32 @@ impl Bands {
         places.len = len;
     }
 
+    /// Visits the rows of a band's copy in their order.
+    pub(crate) fn each_row(&self, band: usize, mut visit: impl FnMut(CopyRow)) {
+        let [down, across] = self.shape.lines;
+        let pitch = self.shape.source_pitch();
+        let left = (self.columns(band).start * across.stride) as isize - across.low;
+        let gather = self.copy[1].gather;
+        // Pixel `i` of the copy is column `left + i * gather` of the source.
+        let before = (left.min(0).unsigned_abs()).div_ceil(gather).min(self.pitch);
+        let room = (across.source as isize - left).max(0).unsigned_abs();
+        let end = room.div_ceil(gather).clamp(before, self.pitch);
+        let first = (left + (before * gather) as isize).max(0).unsigned_abs();
+        for (image, row, count) in self.pieces(band) {
+            let top = (row * down.stride) as isize - down.low;
+            for row in 0..self.copy[0].span(count) {
+                let y = top + (row * self.copy[0].gather) as isize;
+                let is_inside = (0..down.source as isize).contains(&y) && before < end;
+                let line = (image * down.source + y.max(0).unsigned_abs()) * across.source;
+                visit(CopyRow {
+                    pixels: if is_inside { before..end } else { 0..0 },
+                    from: if is_inside { (line + first) * pitch } else { 0 },
+                    step: gather * pitch,
+                });
+            }
+        }
+    }
+
     /// Copies what a band sees of the `channels` of the source, with zeros around it.
     pub(super) fn copy(
         &self,
@@ -189,47 +220,34 @@ impl Bands {
             "conv: a band's copy needs more than {} floats",
             to.len()
         );
-        let (down, pitch) = (self.shape.lines[0], self.shape.source_pitch());
-        let row_len = self.pitch * channels.len();
-        let mut rows = to.chunks_exact_mut(row_len.max(1));
-        for (image, first, count) in self.pieces(band) {
-            let top = (first * down.stride) as isize - down.low;
-            for row in 0..self.copy[0].span(count) {
-                let y = top + (row * self.copy[0].gather) as isize;
-                let to = rows
-                    .next()
-                    .expect("the copy has a row for every row the band sees");
-                if y < 0 || y >= down.source as isize {
-                    to.fill(0.0);
-                } else {
-                    let line = (image * down.source + y as usize) * self.shape.lines[1].source * pitch;
-                    self.copy_row(simd, band, &source[line..], channels.clone(), to);
-                }
+        let width = channels.len();
+        let mut rows = to.chunks_exact_mut((self.pitch * width).max(1));
+        self.each_row(band, |row| {
+            let to = rows
+                .next()
+                .expect("the copy has a row for every row the band sees");
+            let Range { start, end } = row.pixels;
+            to[..start * width].fill(0.0);
+            to[end * width..].fill(0.0);
+            if start < end {
+                simd.run(CopyPixels {
+                    from: &source[row.from + channels.start..],
+                    pitch: row.step,
+                    width,
+                    to: &mut to[start * width..end * width],
+                });
             }
-        }
+        });
     }
+}
 
-    fn copy_row(&self, simd: Simd, band: usize, line: &[f32], channels: Range<usize>, to: &mut [f32]) {
-        let across = self.shape.lines[1];
-        let left = (self.columns(band).start * across.stride) as isize - across.low;
-        let gather = self.copy[1].gather;
-        // Pixel `i` of the copy is column `left + i * gather` of the source.
-        let before = (left.min(0).unsigned_abs()).div_ceil(gather).min(self.pitch);
-        let room = (across.source as isize - left).max(0).unsigned_abs();
-        let end = room.div_ceil(gather).clamp(before, self.pitch);
-        let (width, pitch) = (channels.len(), self.shape.source_pitch());
-        to[..before * width].fill(0.0);
-        to[end * width..].fill(0.0);
-        if before < end {
-            let first = (left + (before * gather) as isize) as usize;
-            simd.run(CopyPixels {
-                from: &line[first * pitch + channels.start..],
-                pitch: gather * pitch,
-                width,
-                to: &mut to[before * width..end * width],
-            });
-        }
-    }
+/// A row of a band's copy.
+pub(crate) struct CopyRow {
+    /// The pixels that lie inside the source; those around them are zero.
+    pub(crate) pixels: Range<usize>,
+    /// Where the first of them lies in the source, and how far it is to the next.
+    pub(crate) from: usize,
+    pub(crate) step: usize,
 }
 
 impl Default for Places {
@@ -275,7 +293,7 @@ impl Kernel for CopyPixels<'_> {
     }
 }
 
-pub(super) fn greatest_common_divisor(mut a: usize, mut b: usize) -> usize {
+pub(crate) fn greatest_common_divisor(mut a: usize, mut b: usize) -> usize {
     while b != 0 {
         (a, b) = (b, a % b);
     }

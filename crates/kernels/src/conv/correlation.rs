@@ -9,35 +9,35 @@ use super::{
 
 /// One spatial axis: result `g` sees the sources `g * stride - low + t * dilation`, and lies at `g * step + start`.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Line {
-    pub(super) taps: usize,
-    pub(super) stride: usize,
-    pub(super) dilation: usize,
+pub(crate) struct Line {
+    pub(crate) taps: usize,
+    pub(crate) stride: usize,
+    pub(crate) dilation: usize,
     /// Negative where the first result starts inside the source.
-    pub(super) low: isize,
+    pub(crate) low: isize,
     /// Elements of the source.
-    pub(super) source: usize,
+    pub(crate) source: usize,
     /// Results.
-    pub(super) results: usize,
+    pub(crate) results: usize,
     /// Elements of the tensor in which the results lie.
-    pub(super) target: usize,
-    pub(super) step: usize,
-    pub(super) start: usize,
+    pub(crate) target: usize,
+    pub(crate) step: usize,
+    pub(crate) start: usize,
     /// The tap of the weights that tap 0 is, and the way from each to the next.
-    pub(super) first_tap: usize,
-    pub(super) tap_step: isize,
+    pub(crate) first_tap: usize,
+    pub(crate) tap_step: isize,
 }
 
 impl Line {
     /// The source that the first tap of result `g` would meet if the source went on for ever.
     #[inline(always)]
-    pub(super) fn first_source(&self, g: usize) -> isize {
+    pub(crate) fn first_source(&self, g: usize) -> isize {
         (g * self.stride) as isize - self.low
     }
 
     /// The results for which every one of `taps` meets a source.
     #[inline(always)]
-    pub(super) fn shared_results(&self, taps: Range<usize>) -> Range<usize> {
+    pub(crate) fn shared_results(&self, taps: Range<usize>) -> Range<usize> {
         if taps.is_empty() {
             return 0..0;
         }
@@ -50,32 +50,32 @@ impl Line {
 
     /// The results all of whose taps meet a source.
     #[inline(always)]
-    pub(super) fn inside(&self) -> Range<usize> {
+    pub(crate) fn inside(&self) -> Range<usize> {
         self.shared_results(0..self.taps)
     }
 }
 
 /// A correlation of `n` images; sizes of channels are per group.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Correlation {
-    pub(super) n: usize,
-    pub(super) lines: [Line; 2],
-    pub(super) groups: usize,
+pub(crate) struct Correlation {
+    pub(crate) n: usize,
+    pub(crate) lines: [Line; 2],
+    pub(crate) groups: usize,
     /// Channels of the source that are summed.
-    pub(super) depth: usize,
+    pub(crate) depth: usize,
     /// Channels of the result.
-    pub(super) columns: usize,
+    pub(crate) columns: usize,
     /// Where the weights of a tap, a channel of the source and a channel of the result lie, relative to the group's.
-    pub(super) tap_strides: [usize; 2],
-    pub(super) depth_stride: usize,
-    pub(super) column_stride: usize,
+    pub(crate) tap_strides: [usize; 2],
+    pub(crate) depth_stride: usize,
+    pub(crate) column_stride: usize,
     /// From a group's weights to the next's.
-    pub(super) group_stride: usize,
+    pub(crate) group_stride: usize,
 }
 
 impl Correlation {
     /// The forward pass.
-    pub(super) fn forward(conv: &Conv) -> Correlation {
+    pub(crate) fn forward(conv: &Conv) -> Correlation {
         let lines = conv.axes.map(|axis| Line {
             taps: axis.taps,
             stride: axis.stride,
@@ -105,7 +105,7 @@ impl Correlation {
 
     /// The gradients of the inputs whose rows and columns leave the remainders `phase` by the strides: these, and
     /// only these, meet the same taps, so that no tap is multiplied by a zero that the stride put there.
-    pub(super) fn input_gradient(conv: &Conv, phase: [usize; 2]) -> Correlation {
+    pub(crate) fn input_gradient(conv: &Conv, phase: [usize; 2]) -> Correlation {
         let forward = Correlation::forward(conv);
         Correlation {
             lines: [0, 1].map(|i| gradient_line(conv.axes[i], phase[i])),
@@ -117,23 +117,23 @@ impl Correlation {
         }
     }
 
-    pub(super) fn taps(&self) -> usize {
+    pub(crate) fn taps(&self) -> usize {
         self.lines[0].taps * self.lines[1].taps
     }
 
     /// Floats from a pixel of the source to the next.
-    pub(super) fn source_pitch(&self) -> usize {
+    pub(crate) fn source_pitch(&self) -> usize {
         self.depth * self.groups
     }
 
     /// Floats from a pixel of the target to the next.
-    pub(super) fn target_pitch(&self) -> usize {
+    pub(crate) fn target_pitch(&self) -> usize {
         self.columns * self.groups
     }
 
     /// Where the weights of tap `(y, x)` start, relative to the group's.
     #[inline(always)]
-    pub(super) fn tap(&self, y: usize, x: usize) -> usize {
+    pub(crate) fn tap(&self, y: usize, x: usize) -> usize {
         let [rows, columns] = self.lines;
         let y = (rows.first_tap as isize + y as isize * rows.tap_step) as usize;
         let x = (columns.first_tap as isize + x as isize * columns.tap_step) as usize;

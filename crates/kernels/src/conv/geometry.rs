@@ -74,6 +74,11 @@ pub enum GeometryError {
     },
     /// A tensor of this geometry would not fit in memory.
     TooLarge,
+    /// A sum of so many products of bytes may not fit in 32 bits.
+    Sum {
+        /// Products of one result.
+        products: usize,
+    },
 }
 
 impl fmt::Display for GeometryError {
@@ -91,6 +96,11 @@ impl fmt::Display for GeometryError {
                     "a kernel over {span} {axis} on an image of {padded}, padding included; pad more or use a smaller kernel"
                 )
             }
+            GeometryError::Sum { products } => write!(
+                f,
+                "a sum of {products} products of bytes may overflow 32 bits; use at most {}",
+                crate::int8::MOST_PRODUCTS
+            ),
             GeometryError::TooLarge => {
                 f.write_str("a window over tensors larger than the memory can address; use smaller sizes")
             }
@@ -258,11 +268,11 @@ impl Conv {
             .saturating_mul(self.group_inputs())
     }
 
-    pub(super) fn group_inputs(&self) -> usize {
+    pub(crate) fn group_inputs(&self) -> usize {
         self.geometry.c / self.geometry.groups
     }
 
-    pub(super) fn group_outputs(&self) -> usize {
+    pub(crate) fn group_outputs(&self) -> usize {
         self.geometry.o / self.geometry.groups
     }
 
@@ -272,7 +282,7 @@ impl Conv {
         groups == c && o == c
     }
 
-    pub(super) fn check_len(&self, name: &str, found: usize, wanted: usize) {
+    pub(crate) fn check_len(&self, name: &str, found: usize, wanted: usize) {
         assert!(
             found == wanted,
             "{:?}: {name} has {found} floats, not {wanted}",

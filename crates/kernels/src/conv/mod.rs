@@ -9,8 +9,8 @@ use crate::{
     activation::{Activation, Gate},
 };
 
-mod band;
-mod correlation;
+pub(crate) mod band;
+pub(crate) mod correlation;
 mod depthwise;
 mod depthwise_gradient;
 mod dot_tile;
