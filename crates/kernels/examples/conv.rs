@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use synod_kernels::{Buffer, Conv, ConvEpilogue, Filter, Gate, Geometry, Simd};
+use synod_kernels::{Buffer, ByteFilter, Conv, ConvEpilogue, Filter, Gate, Geometry, Simd};
 
 fn layers() -> Vec<(String, Geometry)> {
     let same = |k: usize| [[k / 2, k / 2]; 2];
@@ -69,8 +69,8 @@ fn main() {
     let simd = Simd::best();
     println!("{}, one thread, GFLOP/s", simd.level());
     println!(
-        "{:<36} {:>9} {:>9} {:>9} {:>9}",
-        "", "forward", "packed", "d input", "d weight"
+        "{:<40} {:>9} {:>9} {:>9} {:>9} {:>9}",
+        "", "forward", "packed", "d input", "d weight", "bytes"
     );
     for (name, geometry) in layers() {
         if !words.iter().all(|word| name.contains(word)) {
@@ -115,6 +115,16 @@ fn main() {
         let weight = speed(&conv, || {
             conv.weight_gradient(simd, &x, &dy, &mut dw, 1, &mut space)
         });
-        println!("{name:<36} {forward:>9.1} {reused:>9.1} {input:>9.1} {weight:>9.1}");
+        let (bytes, weights) = (vec![3_u8; conv.input_len()], vec![-5_i8; conv.weight_len()]);
+        let filter = match ByteFilter::pack(&conv, simd, &weights) {
+            Ok(filter) => filter,
+            Err(error) => return println!("{name}: {error}"),
+        };
+        let mut sums = vec![0; conv.output_len()];
+        let mut words = vec![0; conv.forward_bytes_workspace(1)];
+        let bytes = speed(&conv, || {
+            conv.forward_bytes(simd, &bytes, 7, &filter, &mut sums, 1, &mut words)
+        });
+        println!("{name:<40} {forward:>9.1} {reused:>9.1} {input:>9.1} {weight:>9.1} {bytes:>9.1}");
     }
 }

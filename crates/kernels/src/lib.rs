@@ -1,5 +1,5 @@
-//! Synod's compute on plain slices of `f32`: dense layers, matrix products, optimiser steps, elementwise chains and
-//! reductions, each written once over a vector type and compiled for every instruction set in [`Level`].
+//! Synod's compute on plain slices of `f32`: dense layers, matrix products, convolutions, pooling, optimiser steps,
+//! elementwise chains and reductions, each written once over a vector type and compiled for every instruction set in [`Level`].
 //!
 //! Every kernel takes a [`Simd`] token first, checks its slices' lengths (a mismatch is a bug of the caller and
 //! panics), allocates nothing, and adds in a fixed order: the same level gives the same bits every time, whatever

@@ -8,6 +8,16 @@ use crate::{
     vector::{Vector, load_up_to, store_up_to},
 };
 
+/// Columns of the results' gradient, packed or where they are.
+#[derive(Copy, Clone)]
+pub(super) struct Panels<'a> {
+    pub(super) data: &'a [f32],
+    /// Floats from a result to the next.
+    pub(super) line: usize,
+    /// Floats from the columns of one tile to those of the next.
+    pub(super) panel: usize,
+}
+
 /// One block of channels of one group, over one band.
 pub(super) struct GradientTile<'a> {
     pub(super) shape: &'a Correlation,
@@ -20,8 +30,8 @@ pub(super) struct GradientTile<'a> {
     pub(super) tap_steps: [usize; 2],
     /// Which tiles of rows, a row being a tap and a channel.
     pub(super) tiles: Range<usize>,
-    /// The columns of the results' gradient, packed.
-    pub(super) panels: &'a [f32],
+    /// The columns of the results' gradient.
+    pub(super) panels: Panels<'a>,
     pub(super) columns: Range<usize>,
     pub(super) first_channel: usize,
     /// The gradient, from the group's first weight on.
@@ -37,9 +47,13 @@ impl Kernel for GradientTile<'_> {
     unsafe fn run<V: Vector>(self) {
         let rows = self.shape.taps() * self.pixel;
         let last = self.starts.iter().copied().max().unwrap_or(0);
-        let width = self.columns.len().next_multiple_of(2 * V::LANES);
+        let (width, panels) = (2 * V::LANES, self.panels);
+        let count = self.columns.len().div_ceil(width);
         assert!(rows > 0 && last + self.offset(rows - 1) < self.copy.len());
-        assert!(self.panels.len() >= width * self.starts.len());
+        if count > 0 && !self.starts.is_empty() {
+            let last = (self.starts.len() - 1) * panels.line + (count - 1) * panels.panel;
+            assert!(last + width <= panels.data.len());
+        }
         // SAFETY: the copy and the panels were just checked; the gradient is the caller's promise.
         unsafe {
             if V::REGISTERS == 32 {
@@ -75,7 +89,7 @@ impl GradientTile<'_> {
             for first in self.tiles.clone().map(|tile| tile * H) {
                 // SAFETY: the rows' factors and the panel exist, and the tile's valid part lies inside the gradient.
                 unsafe {
-                    let panel = self.panels.as_ptr().add(j * width * self.starts.len());
+                    let panel = self.panels.data.as_ptr().add(j * self.panels.panel);
                     let mut factors = [self.copy.as_ptr(); H];
                     for (r, factor) in factors.iter_mut().enumerate() {
                         *factor = factor.add(self.offset((first + r).min(rows - 1)));
@@ -108,7 +122,7 @@ impl GradientTile<'_> {
                         *sum = value.mul_add(*error, *sum);
                     }
                 }
-                panel = panel.add(W * V::LANES);
+                panel = panel.wrapping_add(self.panels.line);
             }
             sums
         }

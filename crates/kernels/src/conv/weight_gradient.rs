@@ -8,7 +8,7 @@ use std::{ops::Range, thread};
 use super::{
     band::{Bands, MOST_PLACES, Place, Places},
     correlation::Correlation,
-    gradient_tile::GradientTile,
+    gradient_tile::{GradientTile, Panels},
     tile,
 };
 use crate::{
@@ -16,14 +16,20 @@ use crate::{
     vector::{Vector, load_up_to},
 };
 
-/// Results summed in registers before they go to memory.
-const PLACES: usize = 240;
-
 /// Floats of a band's copy that stay in the L2 cache.
 const COPY: usize = 40 << 10;
 
-/// Channels of the images that are copied together.
-const CHANNELS: usize = 56;
+/// Channels of the images that are copied together: pixels of one and a half cache lines fill the cache evenly.
+const CHANNELS: usize = 24;
+
+/// The same for single taps of images with many channels, where a copy of few of them touches a page for each pixel.
+const CHANNELS_OF_MANY: usize = 72;
+const MANY: usize = 512;
+
+/// Rows of the gradient below which packing the results' gradient costs more than it saves, and the channels up to
+/// which it may be read where it is without straining the cache.
+const FEW_ROWS: usize = 160;
+const FEW_CHANNELS: usize = 64;
 
 /// A weight gradient cut for a number of threads.
 pub(super) struct Plan {
@@ -31,6 +37,8 @@ pub(super) struct Plan {
     bands: Bands,
     block: usize,
     tile: [usize; 2],
+    /// Whether the results' gradient is packed.
+    packs: bool,
     /// Threads along the rows and the columns.
     grid: [usize; 2],
 }
@@ -38,7 +46,9 @@ pub(super) struct Plan {
 impl Plan {
     /// Takes the correlation of the forward pass.
     pub(super) fn new(simd: Simd, shape: &Correlation, threads: usize) -> Plan {
-        let blocks = shape.depth.div_ceil(CHANNELS).max(1);
+        let is_scattered = shape.taps() == 1 && shape.depth > MANY;
+        let most = if is_scattered { CHANNELS_OF_MANY } else { CHANNELS };
+        let blocks = shape.depth.div_ceil(most).max(1);
         let block = shape
             .depth
             .div_ceil(blocks)
@@ -49,11 +59,15 @@ impl Plan {
         let panels = shape.columns.div_ceil(tile[1]).max(1);
         let rows = (shape.taps() * block).div_ceil(tile[0]);
         let across = threads.clamp(1, panels);
+        let packs = shape.taps() * shape.depth > FEW_ROWS
+            || shape.target_pitch() > FEW_CHANNELS
+            || !shape.columns.is_multiple_of(tile[1]);
         Plan {
             shape: *shape,
-            bands: Bands::new(shape, block, PLACES.min(MOST_PLACES), COPY, 1),
+            bands: Bands::new(shape, block, MOST_PLACES, COPY, 1),
             block,
             tile,
+            packs,
             grid: [(threads / across).clamp(1, rows.max(1)), across],
         }
     }
@@ -64,7 +78,8 @@ impl Plan {
 
     fn thread_workspace(&self) -> usize {
         let panels = self.shape.columns.div_ceil(self.tile[1]).div_ceil(self.grid[1]);
-        self.copy_len() + panels * self.tile[1] * self.bands.places()
+        let packed = panels * self.tile[1] * self.bands.places();
+        self.copy_len() + if self.packs { packed } else { 0 }
     }
 
     pub(super) fn workspace(&self) -> usize {
@@ -130,7 +145,7 @@ impl Job<'_> {
         for band in 0..bands.count() {
             bands.locate(band, &mut places);
             for group in 0..shape.groups {
-                self.pack(places.as_slice(), group, columns.clone(), panels);
+                let panels = self.panels(places.as_slice(), group, columns.clone(), panels);
                 for first in (0..shape.depth).step_by(self.plan.block) {
                     let channels = first..(first + self.plan.block).min(shape.depth);
                     let tiles = (shape.taps() * channels.len()).div_ceil(tile[0]);
@@ -150,16 +165,36 @@ impl Job<'_> {
         }
     }
 
-    /// Packs the columns of the results' gradient, panel after panel, place after place.
-    fn pack(&self, places: &[Place], group: usize, columns: Range<usize>, panels: &mut [f32]) {
-        let first = group * self.plan.shape.columns;
+    /// The columns of the results' gradient, packed panel after panel, place after place, if that pays.
+    fn panels<'b>(
+        &'b self,
+        places: &[Place],
+        group: usize,
+        columns: Range<usize>,
+        packed: &'b mut [f32],
+    ) -> Panels<'b> {
+        let first = group * self.plan.shape.columns + columns.start;
+        let width = self.plan.tile[1];
+        if !self.plan.packs {
+            // The results of a band follow one another.
+            return Panels {
+                data: &self.dy[places.first().map_or(0, |place| place.to) + first..],
+                line: self.plan.shape.target_pitch(),
+                panel: width,
+            };
+        }
         self.simd.run(PackPanels {
             places,
-            dy: &self.dy[first + columns.start..],
+            dy: &self.dy[first..],
             columns: columns.len(),
-            width: self.plan.tile[1],
-            panels,
+            width,
+            panels: packed,
         });
+        Panels {
+            data: packed,
+            line: width,
+            panel: width * places.len(),
+        }
     }
 
     #[expect(
@@ -175,7 +210,7 @@ impl Job<'_> {
         tiles: Range<usize>,
         columns: Range<usize>,
         copy: &mut [f32],
-        panels: &[f32],
+        panels: Panels<'_>,
     ) {
         let Plan { shape, bands, .. } = self.plan;
         let first = group * shape.depth;

@@ -2,7 +2,7 @@
 //! signed weights, exact sums of 32 bits.
 //!
 //! Bytes are widened to 16 bits while they are copied and packed, and multiplied in pairs. The instructions that multiply
-//! bytes directly saturate at 16 bits and need a second multiplication to widen, so that they would gain nothing.
+//! bytes directly saturate at 16 bits and need a second multiplication to widen, so that they would gain little.
 
 use std::ops::Range;
 
