@@ -1,5 +1,5 @@
-//! Synod's compute on plain slices of `f32`: dense layers, matrix products, optimiser steps, elementwise chains and
-//! reductions, each written once over a vector type and compiled for every instruction set in [`Level`].
+//! Synod's compute on plain slices of `f32`: dense layers, matrix products, convolutions, pooling, optimiser steps,
+//! elementwise chains and reductions, each written once over a vector type and compiled for every instruction set in [`Level`].
 //!
 //! Every kernel takes a [`Simd`] token first, checks its slices' lengths (a mismatch is a bug of the caller and
 //! panics), allocates nothing, and adds in a fixed order: the same level gives the same bits every time, whatever
@@ -10,22 +10,29 @@
 mod activation;
 pub mod buffer;
 pub mod chain;
+pub mod conv;
 pub mod dense;
 pub mod flat;
 pub mod gemm;
 pub mod half;
+pub mod int8;
 pub mod layout;
 mod level;
 pub mod math;
+pub mod pool;
 pub mod reduce;
+mod share;
 pub mod update;
 mod vector;
 
 pub use buffer::{Buffer, Span};
 pub use chain::{Access, Binary, Chain, ChainError, Instr, Reg, Source, Unary};
+pub use conv::{Conv, ConvEpilogue, Filter, Geometry, GeometryError, PackedFilter};
 pub use dense::{Activation, Dense, Gate};
 pub use gemm::{Bias, Epilogue, Matrix, Pack, Packed, gemm, gemm_packed, gemm_with, gemm_workspace};
+pub use int8::{ByteFilter, dequantise, requantise};
 pub use layout::{gather_rows, prefetch_rows, transpose};
 pub use level::{Level, LevelError, Simd};
+pub use pool::{Divisor, Pool, Window};
 pub use reduce::{Reduction, reduce};
 pub use update::{Hyper, Rule, bias_update, update};

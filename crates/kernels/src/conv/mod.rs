@@ -1,0 +1,269 @@
+//! Two-dimensional convolution of images whose channels are innermost, and its gradients.
+//!
+//! The products are those of a matrix product with the images' patches, but the patches are never written out: a
+//! padded copy of a few rows stays in the cache, and the register tile reads it through one pointer per result.
+
+use crate::level::Simd;
+use crate::{
+    Buffer,
+    activation::{Activation, Gate},
+};
+
+pub(crate) mod band;
+pub(crate) mod correlation;
+mod depthwise;
+mod depthwise_gradient;
+mod dot_tile;
+mod filter;
+mod finish;
+mod geometry;
+mod gradient_tile;
+mod sweep;
+mod tile;
+mod weight_gradient;
+
+use correlation::Correlation;
+use filter::Layout;
+use finish::Finish;
+pub(crate) use geometry::{Axis, volume};
+pub use geometry::{Conv, Geometry, GeometryError};
+
+/// What happens to a convolution's sums on their way to memory: `y = act(sum + bias + residual)`.
+#[derive(Copy, Clone, Debug)]
+pub struct ConvEpilogue<'a> {
+    /// One value per channel of the result.
+    pub bias: Option<&'a [f32]>,
+    /// A tensor of the result's shape, added before the activation.
+    pub residual: Option<&'a [f32]>,
+    /// The function applied to the sum.
+    pub activation: Activation,
+}
+
+impl Default for ConvEpilogue<'_> {
+    fn default() -> Self {
+        ConvEpilogue {
+            bias: None,
+            residual: None,
+            activation: Activation::Identity,
+        }
+    }
+}
+
+/// The weights of a convolution.
+#[derive(Copy, Clone, Debug)]
+pub enum Filter<'a> {
+    /// In their own layout, `[kernel_h, kernel_w, c / groups, o]`.
+    Plain(&'a [f32]),
+    /// Packed beforehand by [`Conv::pack`] of the same convolution; the batch may differ.
+    Packed(&'a PackedFilter),
+}
+
+/// Weights packed once for many forward passes at one level.
+#[derive(Clone, Debug)]
+pub struct PackedFilter {
+    simd: Simd,
+    geometry: Geometry,
+    data: Buffer,
+}
+
+impl Conv {
+    /// Packs weights for many forward passes.
+    pub fn pack(&self, simd: Simd, w: &[f32]) -> PackedFilter {
+        self.check_len("w", w.len(), self.weight_len());
+        let data = if self.is_depthwise() {
+            let mut data = Buffer::zeroed(w.len());
+            data.copy_from_slice(w);
+            data
+        } else {
+            let layout = Layout::new(simd, &Correlation::forward(self));
+            let mut data = Buffer::zeroed(layout.len());
+            layout.pack(simd, w, &mut data);
+            data
+        };
+        PackedFilter {
+            simd,
+            geometry: self.geometry,
+            data,
+        }
+    }
+
+    /// The floats of workspace that [`Conv::forward`] needs.
+    pub fn forward_workspace(&self, simd: Simd, threads: usize) -> usize {
+        if self.is_depthwise() {
+            return 0;
+        }
+        let plan = sweep::Plan::new(simd, &Correlation::forward(self), threads);
+        plan.layout.len() + plan.workspace()
+    }
+
+    /// `y = epilogue(x * w)`. The bits of the result do not depend on `threads` or on packing, and with one thread
+    /// nothing is allocated.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "operands of one kernel, and where it runs"
+    )]
+    pub fn forward(
+        &self,
+        simd: Simd,
+        x: &[f32],
+        w: Filter<'_>,
+        epilogue: &ConvEpilogue<'_>,
+        y: &mut [f32],
+        threads: usize,
+        workspace: &mut [f32],
+    ) {
+        self.check_len("x", x.len(), self.input_len());
+        self.check_len("y", y.len(), self.output_len());
+        self.check_epilogue(epilogue);
+        let shape = Correlation::forward(self);
+        let finish = Finish {
+            bias: epilogue.bias,
+            residual: epilogue.residual,
+            activation: epilogue.activation,
+            gate: Gate::Open,
+        };
+        match w {
+            Filter::Plain(w) => self.check_len("w", w.len(), self.weight_len()),
+            Filter::Packed(filter) => self.check_packed(simd, filter),
+        }
+        if self.is_depthwise() {
+            let w = match w {
+                Filter::Plain(w) => w,
+                Filter::Packed(filter) => &filter.data,
+            };
+            return depthwise::correlate(simd, &shape, x, w, finish, y, threads);
+        }
+        let plan = sweep::Plan::new(simd, &shape, threads);
+        let needed = plan.layout.len() + plan.workspace();
+        self.check_workspace("forward", workspace.len(), needed);
+        let (packed, rest) = workspace.split_at_mut(plan.layout.len());
+        let panels = match w {
+            Filter::Plain(w) => {
+                plan.layout.pack(simd, w, packed);
+                packed
+            }
+            Filter::Packed(filter) => &filter.data[..],
+        };
+        plan.run(simd, x, panels, finish, y, rest);
+    }
+
+    /// The floats of workspace that [`Conv::input_gradient`] needs.
+    pub fn input_gradient_workspace(&self, simd: Simd, threads: usize) -> usize {
+        if self.is_depthwise() {
+            return 0;
+        }
+        let needed = |phase| {
+            let plan = sweep::Plan::new(simd, &Correlation::input_gradient(self, phase), threads);
+            plan.layout.len() + plan.workspace()
+        };
+        self.phases().map(needed).max().unwrap_or(0)
+    }
+
+    /// `dx = gate(gradient of the images)`, from the gradient `dy` of the result and the weights. The bits of the result
+    /// do not depend on `threads`.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "operands of one kernel, and where it runs"
+    )]
+    pub fn input_gradient(
+        &self,
+        simd: Simd,
+        dy: &[f32],
+        w: &[f32],
+        gate: Gate<'_>,
+        dx: &mut [f32],
+        threads: usize,
+        workspace: &mut [f32],
+    ) {
+        self.check_len("dy", dy.len(), self.output_len());
+        self.check_len("w", w.len(), self.weight_len());
+        self.check_len("dx", dx.len(), self.input_len());
+        gate.check(dx.len(), "conv input gradient");
+        let finish = Finish {
+            bias: None,
+            residual: None,
+            activation: Activation::Identity,
+            gate,
+        };
+        for phase in self.phases() {
+            let shape = Correlation::input_gradient(self, phase);
+            if self.is_depthwise() {
+                depthwise::correlate(simd, &shape, dy, w, finish, dx, threads);
+                continue;
+            }
+            let plan = sweep::Plan::new(simd, &shape, threads);
+            let needed = plan.layout.len() + plan.workspace();
+            self.check_workspace("input gradient", workspace.len(), needed);
+            let (packed, rest) = workspace.split_at_mut(plan.layout.len());
+            plan.layout.pack(simd, w, packed);
+            plan.run(simd, dy, packed, finish, dx, rest);
+        }
+    }
+
+    /// The floats of workspace that [`Conv::weight_gradient`] needs.
+    pub fn weight_gradient_workspace(&self, simd: Simd, threads: usize) -> usize {
+        if self.is_depthwise() {
+            return 0;
+        }
+        weight_gradient::Plan::new(simd, &Correlation::forward(self), threads).workspace()
+    }
+
+    /// `dw` = gradient of the weights, from the images and the gradient `dy` of the result. The bits of the result do
+    /// not depend on `threads`.
+    pub fn weight_gradient(
+        &self,
+        simd: Simd,
+        x: &[f32],
+        dy: &[f32],
+        dw: &mut [f32],
+        threads: usize,
+        workspace: &mut [f32],
+    ) {
+        self.check_len("x", x.len(), self.input_len());
+        self.check_len("dy", dy.len(), self.output_len());
+        self.check_len("dw", dw.len(), self.weight_len());
+        let shape = Correlation::forward(self);
+        if self.is_depthwise() {
+            return depthwise_gradient::weight_gradient(simd, &shape, x, dy, dw, threads);
+        }
+        let plan = weight_gradient::Plan::new(simd, &shape, threads);
+        self.check_workspace("weight gradient", workspace.len(), plan.workspace());
+        plan.run(simd, x, dy, dw, workspace);
+    }
+
+    /// The remainders of rows and columns by the strides.
+    fn phases(&self) -> impl Iterator<Item = [usize; 2]> {
+        let [down, across] = self.axes.map(|axis| axis.stride.min(axis.input.max(1)));
+        (0..down * across).map(move |i| [i / across, i % across])
+    }
+
+    fn check_epilogue(&self, epilogue: &ConvEpilogue<'_>) {
+        if let Some(bias) = epilogue.bias {
+            self.check_len("bias", bias.len(), self.geometry.o);
+        }
+        if let Some(residual) = epilogue.residual {
+            self.check_len("residual", residual.len(), self.output_len());
+        }
+    }
+
+    fn check_packed(&self, simd: Simd, filter: &PackedFilter) {
+        let (level, packed) = (simd.level(), filter.simd.level());
+        assert!(
+            level == packed,
+            "conv: weights packed for {packed} in a forward pass at {level}"
+        );
+        let n = self.geometry.n;
+        let (wanted, found) = (self.geometry, Geometry { n, ..filter.geometry });
+        assert!(
+            wanted == found,
+            "conv: weights packed for {found:?} in a forward pass of {wanted:?}"
+        );
+    }
+
+    fn check_workspace(&self, what: &str, found: usize, needed: usize) {
+        assert!(
+            found >= needed,
+            "conv {what}: a workspace of {found} floats, not {needed}"
+        );
+    }
+}
