@@ -1,0 +1,7 @@
+//! Data.
+#![forbid(unsafe_code)]
+
+mod error;
+pub mod record;
+
+pub use error::{Error, Position, Result};
