@@ -87,6 +87,11 @@ fn a_file_cut_at_any_byte_keeps_the_whole_pages_and_goes_on() {
             Reason::Damaged { .. } => panic!("{cut}: {recovered}"),
         }
         drop(reader);
+        // Appending syncs to disk, which is slow, so it is tried around every boundary and at some places between.
+        let near = |end: &usize| cut.abs_diff(*end) <= 9;
+        if cut % 16 != 0 && !ends.iter().any(near) {
+            continue;
+        }
         let mut writer = Writer::append(&cut_path).expect("a writer");
         assert_eq!(writer.recovered(), Some(&recovered));
         for i in rows..rows + 7 {

@@ -261,6 +261,13 @@ impl Plan {
             .rows
             .extend((first..last).map(|k| order.at(k * shards + shard)));
         buffer.columns = data.columns();
+        // A buffer that begins with a short batch must not grow again at its first full one.
+        let full = (self.batch as u64).min(self.shard_rows(all)) as usize;
+        buffer
+            .values
+            .reserve((full * buffer.columns).saturating_sub(buffer.values.len()));
+        buffer.labels.reserve(full.saturating_sub(buffer.labels.len()));
+        buffer.rows.reserve(full.saturating_sub(buffer.rows.len()));
         // Every value is overwritten, so what the buffer held before need not be cleared.
         buffer.values.resize(buffer.rows.len() * buffer.columns, 0.0);
         buffer.labels.resize(buffer.rows.len(), f32::NAN);

@@ -30,7 +30,8 @@ const ADVICE: &str = "the file is damaged or uses a feature that is not supporte
 /// A Parquet file as rows. Nulls are NaN. Timestamps are nanoseconds as time and seconds as values; strings, bytes and
 /// lists are skipped.
 ///
-/// Memory stays at one decoded page per column. The `parquet` crate may panic on hostile input; this reader catches that
+/// Memory stays at one decoded page per column. The file is mapped, so nobody may truncate it meanwhile; see
+/// [`synod_kernels::Map`]. The `parquet` crate may panic on hostile input; this reader catches that
 /// and returns an error, though the process's panic hook still sees the message.
 pub struct Parquet {
     path: PathBuf,
