@@ -178,6 +178,24 @@ fn csv_errors_name_file_line_and_column() {
 }
 
 #[test]
+fn a_csv_file_whose_last_line_breaks_off_gives_the_lines_before() {
+    for rows in [3, 200] {
+        let mut text = "a,b\n".to_owned();
+        text.extend((0..rows).map(|i| format!("{i},1\n")));
+        let (_folder, path) = write("t.csv", (text.clone() + "9").as_bytes());
+        let mut reader = Csv::open(&path, &Options::default()).expect("open");
+        assert_eq!(all(&mut reader).rows(), rows);
+        assert_eq!(reader.torn(), Some(rows as u64 + 2));
+        let whole = csv(&(text.clone() + "9,8"), &Options::default()).expect("rows");
+        assert_eq!(whole.rows(), rows + 1, "a last line needs no line break");
+        assert!(
+            csv(&(text + "9\n"), &Options::default()).is_err(),
+            "a short line that is whole is wrong"
+        );
+    }
+}
+
+#[test]
 fn parquet_types_nulls_and_row_groups_become_rows() {
     let (_folder, path) = write("t.parquet", &parquet_file());
     let options = Options {

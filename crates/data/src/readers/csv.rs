@@ -23,6 +23,8 @@ const MISSING: [&str; 6] = ["", "NA", "N/A", "null", "NULL", "None"];
 /// A CSV file as rows. Empty fields and `NA`, `null`, `None` are NaN, `true` and `false` are 1 and 0.
 ///
 /// A column whose first value is text is skipped. Text further down a column of numbers is an error that names its place.
+/// A last line without its end and with too few fields was being written when it was copied; it is dropped, and
+/// [`RowReader::torn`] tells.
 pub struct Csv {
     records: Records,
     /// Records read ahead to tell the columns apart, with their line numbers.
@@ -30,6 +32,7 @@ pub struct Csv {
     selection: Selection,
     record: Vec<u8>,
     fields: Vec<std::ops::Range<usize>>,
+    torn: Option<u64>,
 }
 
 impl Csv {
@@ -42,20 +45,24 @@ impl Csv {
             delimiter: options.delimiter,
             line: 0,
             start: 0,
+            ended: true,
         };
         let names = match &options.names {
             Some(names) => names.clone(),
             None => records.header()?,
         };
         let names = unique(names);
-        let (mut ahead, mut fields) = (VecDeque::new(), Vec::new());
+        let (mut ahead, mut fields, mut torn) = (VecDeque::new(), Vec::new(), None);
         let mut problems: Vec<Option<Option<String>>> = vec![None; names.len()];
         while ahead.len() < SNIFFED {
             let mut record = Vec::new();
             if !records.next(&mut record)? {
                 break;
             }
-            records.split(&mut record, names.len(), &mut fields)?;
+            if records.breaks_off(&mut record, names.len(), &mut fields)? {
+                torn = Some(records.start);
+                break;
+            }
             for (field, verdict) in fields.iter().zip(&mut problems) {
                 sniff(&record[field.clone()], verdict);
             }
@@ -69,6 +76,7 @@ impl Csv {
             ahead,
             record: Vec::new(),
             fields,
+            torn,
         })
     }
 
@@ -82,8 +90,13 @@ impl Csv {
             return Ok(false);
         }
         let columns = self.selection.roles.len();
-        self.records.split(&mut self.record, columns, &mut self.fields)?;
-        Ok(true)
+        let torn = self
+            .records
+            .breaks_off(&mut self.record, columns, &mut self.fields)?;
+        if torn {
+            self.torn = Some(self.records.start);
+        }
+        Ok(!torn)
     }
 
     fn convert(&self, batch: &mut Batch) -> Result<()> {
@@ -130,6 +143,10 @@ impl RowReader for Csv {
 
     fn skipped(&self) -> &[Skipped] {
         &self.selection.skipped
+    }
+
+    fn torn(&self) -> Option<u64> {
+        self.torn
     }
 
     fn read(&mut self, limit: usize, batch: &mut Batch) -> Result<usize> {
@@ -199,6 +216,8 @@ struct Records {
     /// The last line read, and the line on which the last record began, counted from 1.
     line: u64,
     start: u64,
+    /// Whether the last record ended with a line break.
+    ended: bool,
 }
 
 impl Records {
@@ -254,6 +273,7 @@ impl Records {
             if record.is_empty() {
                 return Ok(false);
             }
+            self.ended = record.ends_with(b"\n");
             while matches!(record.last(), Some(b'\n' | b'\r')) {
                 record.pop();
             }
@@ -263,20 +283,23 @@ impl Records {
         }
     }
 
-    /// Finds the fields of a record and checks their number.
-    fn split(
+    /// Finds the fields of a record and checks their number; true if it is the last and was not written to its end.
+    fn breaks_off(
         &self,
         record: &mut Vec<u8>,
         columns: usize,
         fields: &mut Vec<std::ops::Range<usize>>,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         self.fields(record, fields)?;
+        if fields.len() < columns && !self.ended {
+            return Ok(true);
+        }
         if fields.len() != columns {
             let problem = format!("{} fields where the header has {columns}", fields.len());
             let advice = "add or remove fields, or set the delimiter";
             return Err(self.wrong(fields.len().min(columns) + 1, problem, advice));
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Finds the fields of a record and takes their quotes away in place.

@@ -36,6 +36,11 @@ pub trait RowReader: Send {
         &[]
     }
 
+    /// The line of a last record that breaks off and was dropped, once the reader has come to it.
+    fn torn(&self) -> Option<u64> {
+        None
+    }
+
     /// Replaces the batch by the next rows, at most `limit`, and returns how many there are; 0 at the end of the file.
     fn read(&mut self, limit: usize, batch: &mut Batch) -> Result<usize>;
 }
