@@ -87,6 +87,8 @@ pub(super) struct FixedRows {
     rows_left: u64,
     position: u64,
     pub(super) selection: Selection,
+    /// Whether all columns are values in the order of the file.
+    plain: bool,
     chunk: Vec<u8>,
 }
 
@@ -127,6 +129,11 @@ impl FixedRows {
             // Rows without columns would be read for ever without getting anywhere.
             rows_left: if columns == 0 { 0 } else { shape.rows },
             position: shape.begin,
+            plain: selection
+                .roles
+                .iter()
+                .enumerate()
+                .all(|(i, role)| *role == Role::Value(i)),
             selection,
             chunk: Vec::new(),
         })
@@ -148,13 +155,11 @@ impl FixedRows {
             self.fill(now * row_bytes)?;
             let start = batch.values.len();
             batch.values.resize(start + now * width, 0.0);
-            for r in 0..now {
-                self.convert(
-                    r,
-                    &mut batch.values[start + r * width..][..width],
-                    &mut batch.times,
-                    &mut batch.labels,
-                );
+            if !self.convert_plain(&mut batch.values[start..]) {
+                for (r, values) in (0..now).map(|r| (r, start + r * width..start + (r + 1) * width)) {
+                    let values = &mut batch.values[values];
+                    self.convert(r, values, &mut batch.times, &mut batch.labels);
+                }
             }
             done += now;
         }
@@ -194,6 +199,30 @@ impl FixedRows {
             ),
             _ => io_error("read the file", &self.path)(e),
         }
+    }
+
+    /// The common case of all columns in the order of the file, bytes or floats: one pass without roles.
+    fn convert_plain(&self, values: &mut [f32]) -> bool {
+        match (self.plain, self.element) {
+            (true, Element::U8) => {
+                values
+                    .iter_mut()
+                    .zip(&self.chunk)
+                    .for_each(|(to, &byte)| *to = f32::from(byte));
+            }
+            (true, Element::F32) if !self.big_endian => {
+                let raw = self
+                    .chunk
+                    .chunks_exact(4)
+                    .map(|raw| [raw[0], raw[1], raw[2], raw[3]]);
+                values
+                    .iter_mut()
+                    .zip(raw)
+                    .for_each(|(to, raw)| *to = f32::from_le_bytes(raw));
+            }
+            _ => return false,
+        }
+        true
     }
 
     fn convert(&self, row: usize, values: &mut [f32], times: &mut Vec<i64>, labels: &mut Vec<f32>) {
