@@ -84,6 +84,21 @@ fn pages_are_aligned_and_rows_lie_inside_the_map_without_being_copied() {
 }
 
 #[test]
+fn a_copied_file_reads_the_same_and_outlives_what_becomes_of_the_file() {
+    let (_folder, path) = folder();
+    ladder(&path, 25);
+    let reader = Reader::open_copied(&path).expect("open");
+    std::fs::write(&path, b"").expect("truncated");
+    for i in 0..25 {
+        assert_eq!(reader.row(i).expect("a row"), [i as f32, -(i as f32)]);
+    }
+    assert_eq!(
+        reader.scan(&Filter::all().label_is(1)).expect("a scan").count(),
+        10
+    );
+}
+
+#[test]
 fn a_filter_reads_only_pages_that_may_match() {
     let (_folder, path) = folder();
     ladder(&path, 100);

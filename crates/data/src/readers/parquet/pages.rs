@@ -1,6 +1,9 @@
 //! Page headers, looked at before the decoder takes memory on their word.
 
-use parquet::{basic::Compression, file::metadata::ColumnChunkMetaData};
+use parquet::{
+    basic::{Compression, Type},
+    file::metadata::ColumnChunkMetaData,
+};
 
 /// A page of a few bytes may always unpack to this much.
 const FREE_BYTES: u64 = 64 << 10;
@@ -18,16 +21,20 @@ pub(super) fn check(file: &[u8], chunk: &ColumnChunkMetaData) -> Result<(), Stri
         (Ok(start), Some(Ok(end))) => file.get(start..end),
         _ => None,
     };
-    let mut rest = range.ok_or("the column lies outside the file")?;
-    let expansion = expansion(chunk.compression());
+    let pages = range.ok_or("the column lies outside the file")?;
     let value_bytes = match chunk.column_type() {
-        parquet::basic::Type::INT32 | parquet::basic::Type::FLOAT => 4,
-        parquet::basic::Type::INT64 | parquet::basic::Type::DOUBLE => 8,
-        parquet::basic::Type::INT96 => 12,
+        Type::INT32 | Type::FLOAT => 4,
+        Type::INT64 | Type::DOUBLE => 8,
+        Type::INT96 => 12,
         _ => 0,
     };
-    while !rest.is_empty() {
-        let mut thrift = Thrift { bytes: rest };
+    walk(pages, expansion(chunk.compression()), value_bytes)
+}
+
+/// Walks pages one behind the other, whose codec makes at most `expansion` bytes of one.
+fn walk(mut pages: &[u8], expansion: u64, value_bytes: i64) -> Result<(), String> {
+    while !pages.is_empty() {
+        let mut thrift = Thrift { bytes: pages };
         let header = thrift.page_header().ok_or("a page header is not readable")?;
         let packed = usize::try_from(header.packed).ok();
         let body = packed.and_then(|n| thrift.bytes.split_at_checked(n));
@@ -43,7 +50,7 @@ pub(super) fn check(file: &[u8], chunk: &ColumnChunkMetaData) -> Result<(), Stri
                 "a dictionary claims {dictionary} values, more than its page holds"
             ));
         }
-        rest = next;
+        pages = next;
     }
     Ok(())
 }
@@ -174,5 +181,54 @@ impl Thrift<'_> {
     fn int(&mut self) -> Option<i32> {
         let raw = self.varint()?;
         i32::try_from((raw >> 1) as i64 ^ -((raw & 1) as i64)).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn int(value: i32, out: &mut Vec<u8>) {
+        let mut raw = ((value << 1) ^ (value >> 31)) as u32;
+        while raw >= 0x80 {
+            out.push(raw as u8 | 0x80);
+            raw >>= 7;
+        }
+        out.push(raw as u8);
+    }
+
+    /// A page of `packed` bytes, with a dictionary of so many values if there is one.
+    fn page(unpacked: i32, packed: i32, dictionary: Option<i32>) -> Vec<u8> {
+        let mut out = Vec::new();
+        for field in [0, unpacked, packed] {
+            out.push(0x15);
+            int(field, &mut out);
+        }
+        if let Some(values) = dictionary {
+            // From field 3 to field 7, a struct whose first field is the number of values.
+            out.extend([0x4c, 0x15]);
+            int(values, &mut out);
+            out.push(0);
+        }
+        out.push(0);
+        out.resize(out.len() + packed.clamp(0, 1000) as usize, 7);
+        out
+    }
+
+    #[test]
+    fn honest_pages_pass_and_impossible_sizes_are_named() {
+        let honest = [page(80, 20, Some(10)), page(900, 500, None)].concat();
+        assert_eq!(walk(&honest, 64, 8), Ok(()));
+        let bomb = walk(&page(i32::MAX, 500, None), 64, 8).expect_err("a bomb");
+        assert!(bomb.contains("500") && bomb.contains("2147483647"), "{bomb}");
+        assert!(walk(&page(-1, 5, None), 64, 8).is_err());
+        assert!(walk(&page(80, 20, Some(i32::MAX)), 64, 8).is_err());
+        assert!(walk(&page(80, 20, Some(-1)), 64, 8).is_err());
+        assert!(
+            walk(&page(80, 5000, None), 64, 8).is_err(),
+            "longer than the column"
+        );
+        assert!(walk(&page(80, -1, None), 64, 8).is_err());
+        assert!(walk(&honest[..3], 64, 8).is_err());
     }
 }
