@@ -21,7 +21,7 @@ pub enum Error {
         /// The file.
         path: PathBuf,
         /// Where in the file.
-        at: Position,
+        at: Place,
         /// What is wrong there.
         problem: String,
         /// What to do about it.
@@ -81,7 +81,7 @@ pub enum Error {
 
 /// A place in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Position {
+pub enum Place {
     /// An offset from the start of the file.
     Byte(u64),
     /// A line of text and a field in it, both counted from 1.
@@ -102,13 +102,13 @@ pub enum Position {
     Whole,
 }
 
-impl fmt::Display for Position {
+impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Position::Byte(offset) => write!(f, "byte {offset}"),
-            Position::Field { line, column } => write!(f, "line {line}, column {column}"),
-            Position::RowGroup { group, column } => write!(f, "row group {group}, column {column:?}"),
-            Position::Whole => write!(f, "the file"),
+            Place::Byte(offset) => write!(f, "byte {offset}"),
+            Place::Field { line, column } => write!(f, "line {line}, column {column}"),
+            Place::RowGroup { group, column } => write!(f, "row group {group}, column {column:?}"),
+            Place::Whole => write!(f, "the file"),
         }
     }
 }

@@ -51,4 +51,4 @@ pub mod pipeline;
 pub mod readers;
 pub mod record;
 
-pub use error::{Error, Position, Result};
+pub use error::{Error, Place, Result};

@@ -12,7 +12,7 @@ use super::{
     malformed,
     selection::{Role, Selection, unique},
 };
-use crate::error::{Position, Result};
+use crate::error::{Place, Result};
 
 /// Records looked at to tell columns of numbers from columns of text.
 const SNIFFED: usize = 64;
@@ -110,7 +110,7 @@ impl Csv {
             let text = text.trim();
             let wrong = || {
                 let shown: String = text.chars().take(40).collect();
-                let at = Position::Field {
+                let at = Place::Field {
                     line: self.records.start,
                     column: i + 1,
                 };
@@ -225,12 +225,7 @@ impl Records {
         let (mut record, mut fields) = (Vec::new(), Vec::new());
         if !self.next(&mut record)? {
             let advice = "it should begin with a line of column names";
-            return Err(malformed(
-                &self.path,
-                Position::Whole,
-                "the file is empty",
-                advice,
-            ));
+            return Err(malformed(&self.path, Place::Whole, "the file is empty", advice));
         }
         if record.starts_with(b"\xef\xbb\xbf") {
             record.drain(..3);
@@ -339,7 +334,7 @@ impl Records {
     }
 
     fn wrong(&self, column: usize, problem: impl Into<String>, advice: &'static str) -> crate::Error {
-        let at = Position::Field {
+        let at = Place::Field {
             line: self.start,
             column,
         };

@@ -11,7 +11,7 @@ use super::{
     malformed,
     selection::{Role, Selection},
 };
-use crate::error::{Error, Position, Result, io_error};
+use crate::error::{Error, Place, Result, io_error};
 
 const CHUNK: usize = 64 << 10;
 
@@ -100,7 +100,7 @@ impl FixedRows {
                 format!("the header declares {rows} rows of {columns} numbers, more than the file can hold");
             malformed(
                 path,
-                Position::Byte(0),
+                Place::Byte(0),
                 problem,
                 "the file is cut off or damaged; fetch it again",
             )
@@ -186,7 +186,7 @@ impl FixedRows {
         match e.kind() {
             ErrorKind::UnexpectedEof | ErrorKind::InvalidInput | ErrorKind::InvalidData => malformed(
                 &self.path,
-                Position::Byte(self.position),
+                Place::Byte(self.position),
                 if self.input.packed {
                     format!(
                         "the compressed data end or break here ({} rows missing)",

@@ -7,7 +7,7 @@ use super::{
     fixed::{Element, FixedRows, Shape},
     input, malformed,
 };
-use crate::error::{Error, Position, Result};
+use crate::error::{Error, Place, Result};
 
 const ADVICE: &str = "it should be an idx file such as MNIST's train-images-idx3-ubyte, plain or .gz";
 
@@ -38,7 +38,7 @@ impl Idx {
                 self.rows.rows_left()
             );
             let advice = "choose the label file that belongs to the images";
-            return Err(malformed(path, Position::Byte(4), problem, advice));
+            return Err(malformed(path, Place::Byte(4), problem, advice));
         }
         self.labels = Some((labels, Batch::new()));
         Ok(self)
@@ -74,7 +74,7 @@ fn rows(path: &Path, options: &Options) -> Result<FixedRows> {
         input.reader.read_exact(&mut bytes).map_err(|e| {
             malformed(
                 path,
-                Position::Byte(offset),
+                Place::Byte(offset),
                 format!("cannot read {what}: {e}"),
                 ADVICE,
             )
@@ -82,7 +82,7 @@ fn rows(path: &Path, options: &Options) -> Result<FixedRows> {
         offset += 4;
         Ok(bytes)
     };
-    let wrong = |problem: String| -> Error { malformed(path, Position::Byte(0), problem, ADVICE) };
+    let wrong = |problem: String| -> Error { malformed(path, Place::Byte(0), problem, ADVICE) };
     let [zero, also_zero, kind, dimensions] = word("the header")?;
     if zero != 0 || also_zero != 0 || dimensions == 0 {
         return Err(wrong("the header is not that of an idx file".to_owned()));

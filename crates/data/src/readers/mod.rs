@@ -24,7 +24,7 @@ pub use npy::Npy;
 pub use parquet::Parquet;
 pub use selection::{Options, Skipped};
 
-use crate::error::{Error, Position, Result};
+use crate::error::{Error, Place, Result};
 
 /// A file that is read from front to back in batches of rows.
 pub trait RowReader: Send {
@@ -42,6 +42,7 @@ pub trait RowReader: Send {
     }
 
     /// Replaces the batch by the next rows, at most `limit`, and returns how many there are; 0 at the end of the file.
+    /// After an error the batch holds nothing of use.
     fn read(&mut self, limit: usize, batch: &mut Batch) -> Result<usize>;
 }
 
@@ -56,7 +57,7 @@ pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Box<dyn RowRead
         bytes if bytes.contains(&0) => {
             return Err(malformed(
                 path,
-                Position::Byte(0),
+                Place::Byte(0),
                 "neither Parquet, npy, idx nor text",
                 "convert it to one of these",
             ));
@@ -65,7 +66,7 @@ pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Box<dyn RowRead
     })
 }
 
-fn malformed(path: &Path, at: Position, problem: impl Into<String>, advice: &'static str) -> Error {
+fn malformed(path: &Path, at: Place, problem: impl Into<String>, advice: &'static str) -> Error {
     Error::Malformed {
         path: path.to_path_buf(),
         at,

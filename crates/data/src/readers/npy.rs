@@ -7,7 +7,7 @@ use super::{
     fixed::{Element, FixedRows, Shape},
     input, malformed,
 };
-use crate::error::{Error, Position, Result};
+use crate::error::{Error, Place, Result};
 
 const ADVICE: &str = "save it again with numpy.save(file, numpy.ascontiguousarray(array, dtype='float32'))";
 const MAGIC: &[u8] = b"\x93NUMPY";
@@ -22,7 +22,7 @@ impl Npy {
     /// Opens a file and reads its header. Arrays of more than one axis must be in C order.
     pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Npy> {
         let path = path.as_ref();
-        let wrong = |problem: String| -> Error { malformed(path, Position::Byte(0), problem, ADVICE) };
+        let wrong = |problem: String| -> Error { malformed(path, Place::Byte(0), problem, ADVICE) };
         let mut input = input::open(path)?;
         let mut take = |bytes: usize| -> Result<Vec<u8>> {
             let mut out = Vec::new();

@@ -3,14 +3,15 @@
 use std::{collections::HashMap, path::Path};
 
 use super::malformed;
-use crate::error::{Position, Result};
+use crate::error::{Place, Result};
 
 /// What to take from a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// The value columns, in this order; none for all that hold numbers and are neither time nor label.
     pub columns: Option<Vec<String>>,
-    /// The column to keep as exact time. Timestamps come as nanoseconds since 1970, plain numbers as they are.
+    /// The column to keep as exact time. Timestamps come as nanoseconds since 1970, plain numbers as they are,
+    /// missing ones as `i64::MIN`.
     pub time: Option<String>,
     /// What plain numbers in the time column are multiplied by, before rounding.
     pub time_scale: f64,
@@ -79,7 +80,7 @@ impl Selection {
             Some(&i) => {
                 let reason = problems[i].as_deref().unwrap_or_default();
                 let problem = format!("column {name:?} cannot be read as numbers: {reason}");
-                Err(malformed(path, Position::Whole, problem, "choose another column"))
+                Err(malformed(path, Place::Whole, problem, "choose another column"))
             }
             None => {
                 let shown: Vec<&str> = file_names.iter().take(12).map(String::as_str).collect();
@@ -89,7 +90,7 @@ impl Selection {
                     shown.join(", "),
                     if file_names.len() > 12 { ", …" } else { "" }
                 );
-                Err(malformed(path, Position::Whole, problem, "check its spelling"))
+                Err(malformed(path, Place::Whole, problem, "check its spelling"))
             }
         };
         let mut roles = vec![Role::Unused; file_names.len()];
@@ -107,12 +108,7 @@ impl Selection {
         for (slot, &i) in chosen.iter().enumerate() {
             if roles[i] != Role::Unused {
                 let problem = format!("column {:?} is asked for twice", file_names[i]);
-                return Err(malformed(
-                    path,
-                    Position::Whole,
-                    problem,
-                    "name every column once",
-                ));
+                return Err(malformed(path, Place::Whole, problem, "name every column once"));
             }
             roles[i] = Role::Value(slot);
         }

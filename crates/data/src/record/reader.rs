@@ -18,7 +18,7 @@ use super::{
     scan::Scan,
     schema::{Label, LabelKind, Schema},
 };
-use crate::error::{Error, Position, Result, io_error};
+use crate::error::{Error, Place, Result, io_error};
 
 const HEAD_VERIFIED: u8 = 1;
 const BODY_VERIFIED: u8 = 2;
@@ -54,7 +54,7 @@ impl Contents {
     pub(super) fn of(path: &Path, bytes: &[u8]) -> Result<Contents> {
         let (schema, begin) = header::decode(bytes).map_err(|(offset, problem)| Error::Malformed {
             path: path.to_path_buf(),
-            at: Position::Byte(offset),
+            at: Place::Byte(offset),
             problem,
             advice: "no row can be read from it, so write it anew from its source",
         })?;

@@ -12,6 +12,9 @@ pub(super) const MAX_COLUMNS: usize = 65_536;
 /// Bytes of rows that a full page holds unless the schema says otherwise.
 const PAGE_BYTES: usize = 256 << 10;
 
+/// Wide rows make larger pages, because a zone map is as large as three rows.
+const LEAST_ROWS: usize = 16;
+
 /// The type of the labels of a file.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub enum LabelKind {
@@ -78,12 +81,12 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// Columns of these names, without labels, in pages of about 256 KiB.
+    /// Columns of these names, without labels, in pages of about 256 KiB but at least 16 rows.
     pub fn new<S: Into<String>>(columns: impl IntoIterator<Item = S>) -> Schema {
         let columns: Vec<String> = columns.into_iter().map(Into::into).collect();
         let row = 4 * columns.len() + 12;
         Schema {
-            rows_per_page: (PAGE_BYTES / row).max(1) as u32,
+            rows_per_page: (PAGE_BYTES / row).max(LEAST_ROWS) as u32,
             columns,
             label: LabelKind::None,
             user: BTreeMap::new(),

@@ -16,9 +16,10 @@ use super::{
     recover::{Reason, Recovered},
     schema::{Label, Schema},
 };
-use crate::error::{Error, Position, Result, io_error};
+use crate::error::{Error, Place, Result, io_error};
 
-/// Appends rows to a record file. Only one writer may have a file open at a time.
+/// Appends rows to a record file. Only one writer may have a file open at a time; a second is refused where the file
+/// system can lock files.
 ///
 /// Rows are kept in memory until a page is full. [`Writer::flush`] makes the rows so far durable; [`Writer::finish`] does
 /// so and adds the index. A writer that is dropped finishes too, but cannot say whether that worked.
@@ -246,13 +247,23 @@ fn beside(path: &Path) -> Result<PathBuf> {
 }
 
 fn lock(file: &File, path: &Path) -> Result<()> {
-    file.try_lock().map_err(|e| match e {
-        fs::TryLockError::WouldBlock => Error::Setting(format!(
+    match file.try_lock() {
+        Ok(()) => Ok(()),
+        Err(fs::TryLockError::WouldBlock) => Err(Error::Setting(format!(
             "{}: another writer has the file open; wait for it or write to another file",
             path.display()
-        )),
-        fs::TryLockError::Error(e) => io_error("lock the record file", path)(e),
-    })
+        ))),
+        Err(fs::TryLockError::Error(e)) if cannot_lock(&e) => Ok(()),
+        Err(fs::TryLockError::Error(e)) => Err(io_error("lock the record file", path)(e)),
+    }
+}
+
+/// Whether a file system has no locks at all, as is common for parallel ones.
+fn cannot_lock(e: &std::io::Error) -> bool {
+    // Linux: no locks available, not implemented, not supported.
+    const NO_LOCKS: [i32; 3] = [37, 38, 95];
+    e.kind() == std::io::ErrorKind::Unsupported
+        || e.raw_os_error().is_some_and(|code| NO_LOCKS.contains(&code))
 }
 
 /// Makes the new name durable where the system can; elsewhere the file's own sync has to do.
@@ -272,7 +283,7 @@ fn refuse_damage(path: &Path, reason: &Reason, drop_damage: bool) -> Result<()> 
             ..
         } if !drop_damage => Err(Error::Malformed {
             path: path.to_path_buf(),
-            at: Position::Byte(*offset),
+            at: Place::Byte(*offset),
             problem: format!("{problem}, with whole pages behind it"),
             advice: "restore the file, or give those pages up with Writer::append_dropping_damage",
         }),

@@ -21,7 +21,7 @@ use super::{
     Batch, Options, RowReader, Skipped, malformed,
     selection::{Role, Selection, unique},
 };
-use crate::error::{Error, Position, Result, io_error, panic_message};
+use crate::error::{Error, Place, Result, io_error, panic_message};
 
 /// Rows decoded at a time, whatever the caller's limit.
 const STEP: usize = 16 << 10;
@@ -62,9 +62,7 @@ impl Parquet {
         let file = File::open(path).map_err(io_error("open the file", path))?;
         let map = Map::open(&file).map_err(io_error("map the file", path))?;
         let bytes = Bytes::from_owner(map);
-        let file = guard(path, &Position::Whole, || {
-            SerializedFileReader::new(bytes.clone())
-        })?;
+        let file = guard(path, &Place::Whole, || SerializedFileReader::new(bytes.clone()))?;
         let schema = file.metadata().file_metadata().schema_descr_ptr();
         let names = unique(
             schema
@@ -100,7 +98,7 @@ impl Parquet {
             .position(|c| c.path().parts().join(".") == column);
         let index = index.ok_or_else(|| {
             let problem = format!("there is no column {column:?}");
-            malformed(&self.path, Position::Whole, problem, "check its spelling")
+            malformed(&self.path, Place::Whole, problem, "check its spelling")
         })?;
         self.prune.push((index, low, high));
         Ok(self)
@@ -165,9 +163,9 @@ impl Parquet {
         })
     }
 
-    fn place(&self, group: usize, index: usize) -> Position {
+    fn place(&self, group: usize, index: usize) -> Place {
         let schema = self.file.metadata().file_metadata().schema_descr_ptr();
-        Position::RowGroup {
+        Place::RowGroup {
             group,
             column: schema
                 .columns()
@@ -250,7 +248,7 @@ impl RowReader for Parquet {
 }
 
 /// Calls into the `parquet` crate, and makes an error of its errors and its panics alike.
-fn guard<T>(path: &Path, at: &Position, f: impl FnOnce() -> parquet::errors::Result<T>) -> Result<T> {
+fn guard<T>(path: &Path, at: &Place, f: impl FnOnce() -> parquet::errors::Result<T>) -> Result<T> {
     let problem = match catch_unwind(AssertUnwindSafe(f)) {
         Ok(Ok(value)) => return Ok(value),
         Ok(Err(e)) => e.to_string(),
