@@ -18,6 +18,7 @@ pub mod half;
 pub mod int8;
 pub mod layout;
 mod level;
+pub mod map;
 pub mod math;
 pub mod pool;
 pub mod reduce;
@@ -33,6 +34,7 @@ pub use gemm::{Bias, Epilogue, Matrix, Pack, Packed, gemm, gemm_packed, gemm_wit
 pub use int8::{ByteFilter, dequantise, requantise};
 pub use layout::{gather_rows, prefetch_rows, transpose};
 pub use level::{Level, LevelError, Simd};
+pub use map::Map;
 pub use pool::{Divisor, Pool, Window};
 pub use reduce::{Reduction, reduce};
 pub use update::{Hyper, Rule, bias_update, update};
