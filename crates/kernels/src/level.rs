@@ -203,6 +203,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::print_stdout, reason = "a run for one level shows that it took place")]
     fn the_level_asked_for_is_the_one_used() {
         let asked = Simd::from_env().unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(Simd::best(), asked);
