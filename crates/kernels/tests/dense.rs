@@ -47,7 +47,23 @@ fn shapes() -> Vec<Dense> {
             outputs: 1 + random.below(9),
         });
     }
+    if !cfg!(miri) {
+        shapes.extend(every_tile());
+    }
     shapes
+}
+
+/// Every height and width of tile that any level has, with its last vector full and partial.
+fn every_tile() -> impl Iterator<Item = Dense> {
+    let widths = (1..=8).flat_map(|vectors| [16 * vectors, 16 * vectors - 3]);
+    let shape = |rows| {
+        move |outputs| Dense {
+            rows,
+            inputs: 9,
+            outputs,
+        }
+    };
+    (1..=13).flat_map(move |rows| widths.clone().map(shape(rows)))
 }
 
 fn activate(act: Activation, x: f64) -> f64 {
