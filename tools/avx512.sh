@@ -2,7 +2,7 @@
 # Runs the kernels' tests at the AVX-512 level on any x86-64 Debian machine, by booting them in an emulated Skylake-X.
 #
 # Bochs emulates the CPU; a stock Debian kernel boots straight into the statically linked test binaries, which report
-# over the serial port. `SYNOD_SIMD=avx512` makes the tests fail, not skip, if the level is missing. Takes about five
+# over the serial port. `SYNOD_SIMD=avx512` makes the tests fail, not skip, if the level is missing. Takes five to ten
 # minutes; AVX512_TIMEOUT (seconds, default 1800) bounds the emulation.
 set -euo pipefail
 cd "$(dirname "$0")/.."
