@@ -19,6 +19,9 @@ pub use crate::activation::{Activation, Gate};
 /// the input gradient and the update.
 const ROW_BLOCK: usize = 4;
 
+/// Weights that stay in the second-level cache beside samples and results.
+const FEW_WEIGHTS: usize = 40_000;
+
 /// Fewer outputs than this make a weight row too short to be worth a choice of samples.
 const NARROW: usize = 64;
 
@@ -44,7 +47,7 @@ impl Dense {
         act: Activation,
         y: &mut [f32],
     ) {
-        self.forward_as(simd, x, w, bias, act, y, self.skips(x));
+        self.forward_as(simd, x, w, bias, act, y, sparse::pays(*self, x));
     }
 
     #[expect(
@@ -78,18 +81,18 @@ impl Dense {
         });
     }
 
-    /// Whether `x` seems to hold enough zeros for [`Dense::forward_skipping`] to win over a product of large matrices.
-    pub fn skips(&self, x: &[f32]) -> bool {
-        sparse::pays(*self, x)
+    /// Whether many samples go faster through [`Dense::forward_many`] than through a product of large matrices: if the
+    /// weights are few, or if `x` seems to hold many zeros.
+    pub fn suits_many(&self, x: &[f32]) -> bool {
+        self.inputs * self.outputs <= FEW_WEIGHTS || sparse::pays(*self, x)
     }
 
-    /// [`Dense::forward`] of many samples, leaving out products with zeros, if it [skips](Dense::skips) these. The bits
-    /// of the result do not depend on `threads`.
+    /// [`Dense::forward`] with the samples shared among threads. The bits of the result do not depend on `threads`.
     #[expect(
         clippy::too_many_arguments,
         reason = "operands of one kernel, and where it runs"
     )]
-    pub fn forward_skipping(
+    pub fn forward_many(
         &self,
         simd: Simd,
         x: &[f32],
@@ -100,14 +103,14 @@ impl Dense {
         threads: usize,
     ) {
         let share = self.rows.div_ceil(threads.max(1)).next_multiple_of(sparse::ROWS);
-        let sparse = self.skips(x);
-        let part = |x: &[f32], y: &mut [f32]| {
-            let rows = x.len() / self.inputs.max(1);
-            Dense { rows, ..*self }.forward_as(simd, x, w, bias, act, y, sparse);
-        };
+        let sparse = sparse::pays(*self, x);
         if share >= self.rows || self.inputs == 0 || self.outputs == 0 {
             return self.forward_as(simd, x, w, bias, act, y, sparse);
         }
+        let part = |x: &[f32], y: &mut [f32]| {
+            let rows = x.len() / self.inputs;
+            Dense { rows, ..*self }.forward_as(simd, x, w, bias, act, y, sparse);
+        };
         std::thread::scope(|scope| {
             let parts = x
                 .chunks(share * self.inputs)

@@ -14,13 +14,19 @@ pub(super) const ROWS: usize = 16;
 /// to stay in the first-level cache.
 const WIDTH: usize = 8;
 
+/// Columns from which on half of the inputs may be listed.
+const WIDE: usize = 200;
 /// Samples of which one is looked at to judge the others.
 const JUDGED: usize = 64;
 
 /// Whether leaving zeros out is likely to pay, judged by the first of every `JUDGED` samples.
 #[inline(always)]
 pub(super) fn pays(shape: Dense, x: &[f32]) -> bool {
-    let Dense { rows, inputs, .. } = shape;
+    let Dense {
+        rows,
+        inputs,
+        outputs,
+    } = shape;
     if rows == 0 || !(1..=INPUTS).contains(&inputs) {
         return false;
     }
@@ -29,7 +35,9 @@ pub(super) fn pays(shape: Dense, x: &[f32]) -> bool {
         nonzero += row.iter().map(|x| usize::from(*x != 0.0)).sum::<usize>();
         seen += inputs;
     }
-    nonzero * 8 <= seen * 5
+    // A list costs the more of the gain, the fewer columns it serves.
+    let most = if outputs >= WIDE { seen / 2 } else { seen / 3 };
+    nonzero <= most
 }
 
 pub(super) struct Sparse {
