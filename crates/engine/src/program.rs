@@ -27,8 +27,10 @@ pub struct Options {
     pub contiguous: Vec<Range<usize>>,
     /// Threads for large ops.
     pub threads: usize,
-    /// The program runs inside another one's working memory, which it may overwrite, its parameters included.
+    /// The program runs inside another one's working memory, which it may overwrite, its parameters up to `kept` included.
     pub inner: bool,
+    /// Parameters from this one on are as they were after a run, unless they are donated.
+    pub kept: usize,
 }
 
 impl Default for Options {
@@ -39,6 +41,7 @@ impl Default for Options {
             contiguous: vec![],
             threads: 1,
             inner: false,
+            kept: 0,
         }
     }
 }

@@ -101,7 +101,12 @@ impl<'a> Lowering<'a> {
     /// True for a parameter that nobody needs after its last read.
     fn overwritable(&self, v: Value) -> bool {
         match self.graph.params().iter().position(|p| *p == v) {
-            Some(p) => self.options.inner || self.options.donate.iter().any(|(_, d)| *d == p),
+            Some(p) => {
+                let Options {
+                    inner, kept, donate, ..
+                } = self.options;
+                (*inner && p < *kept) || donate.iter().any(|(_, d)| *d == p)
+            }
             None => true,
         }
     }
@@ -123,7 +128,7 @@ impl<'a> Lowering<'a> {
     /// True if a value that ends as `end` may lie where parameter `p` lies, which another output may be wanted in.
     fn may_take(&self, end: Value, p: Value) -> bool {
         let index = self.graph.params().iter().position(|q| *q == p);
-        let (Some(index), false) = (index, self.options.inner) else {
+        let (Some(index), false) = (index, self.options.donate.is_empty()) else {
             return true;
         };
         let mut homes = (0..self.outputs.len())

@@ -10,13 +10,15 @@ use crate::ops::{If, While};
 use crate::program::{Options, Program, compile_with};
 use crate::types::Type;
 
-fn inner(cpu: &Cpu, graph: &Graph) -> Result<Program> {
+fn inner(cpu: &Cpu, graph: &Graph, kept: usize, donate: Vec<(usize, usize)>) -> Result<Program> {
     // Inner graphs went through the passes with the graph around them.
     compile_with(
         graph,
         &Options {
             optimise: false,
             inner: true,
+            kept,
+            donate,
             ..Options::default()
         },
         &[cpu],
@@ -37,7 +39,8 @@ fn at(base: usize, span: Span) -> Span {
 }
 
 pub(super) fn branch(c: &Context<'_>, cpu: &Cpu, op: &If) -> Result<Task> {
-    let (then, otherwise) = (inner(cpu, &op.then)?, inner(cpu, &op.otherwise)?);
+    let side = |graph: &Graph| inner(cpu, graph, usize::MAX, vec![]);
+    let (then, otherwise) = (side(&op.then)?, side(&op.otherwise)?);
     let scratch = then.memory().max(otherwise.memory());
     let mut task = c.task(move |frame: Frame<'_>| {
         let side = if frame.number(frame.arg(0)) != 0.0 {
@@ -59,57 +62,49 @@ pub(super) fn branch(c: &Context<'_>, cpu: &Cpu, op: &If) -> Result<Task> {
 }
 
 pub(super) fn repeat(c: &Context<'_>, cpu: &Cpu, op: &While) -> Result<Task> {
-    let (cond, body) = (inner(cpu, &op.cond)?, inner(cpu, &op.body)?);
     let k = op.carried();
-    // Next states wait beside the loop's memory: a body may return one state in the place of another.
-    let waiting: Vec<Span> = c
-        .node
-        .outs
-        .iter()
-        .scan(0, |start, &o| {
-            let len = c.graph.ty(o).slots();
-            let span = Span { start: *start, len };
-            *start += len;
-            Some(span)
-        })
-        .collect();
-    let held: usize = waiting.iter().map(|s| s.len).sum::<usize>().next_multiple_of(16);
-    let (cond_at, body_at) = (held, held + cond.memory().next_multiple_of(16));
+    // The state stays where the body takes it, and is replaced there; what is captured is put in place once.
+    let body = inner(cpu, &op.body, k, (0..k).map(|i| (i, i)).collect())?;
+    let cond = inner(cpu, &op.cond, 0, vec![])?;
+    let asked = reads(&op.cond);
+    let body_at = cond.memory().next_multiple_of(16);
     let scratch = body_at + body.memory();
     let mut task = c.task(move |frame: Frame<'_>| {
-        let base = frame.scratch().start;
-        let (hold, cond_base, body_base) = (base, base + cond_at, base + body_at);
-        let state = || waiting.iter().map(|s| at(hold, *s)).enumerate();
-        for (i, span) in state() {
-            copy(frame.memory, frame.arg(i), span);
+        let cond_base = frame.scratch().start;
+        let body_base = cond_base + body_at;
+        for i in 0..frame.arg_count() {
+            copy(frame.memory, frame.arg(i), at(body_base, body.param(i)));
         }
-        // Working memory is shared inside a program, so parameters are put in place before every run.
-        let load = |frame: &mut Frame<'_>, program: &Program, base: usize| {
-            for (i, span) in state() {
-                copy(frame.memory, span, at(base, program.param(i)));
-            }
-            for i in k..frame.arg_count() {
-                copy(frame.memory, frame.arg(i), at(base, program.param(i)));
-            }
-            program.execute(frame.memory, base);
-        };
-        let mut frame = frame;
+        for &i in asked.iter().filter(|&&i| i >= k) {
+            copy(frame.memory, frame.arg(i), at(cond_base, cond.param(i)));
+        }
         loop {
-            load(&mut frame, &cond, cond_base);
+            for &i in asked.iter().filter(|&&i| i < k) {
+                let (from, to) = (at(body_base, body.param(i)), at(cond_base, cond.param(i)));
+                copy(frame.memory, from, to);
+            }
+            cond.execute(frame.memory, cond_base);
             if frame.memory.floats[cond_base + cond.output(0).start] == 0.0 {
                 break;
             }
-            load(&mut frame, &body, body_base);
-            for (i, span) in state() {
-                copy(frame.memory, at(body_base, body.output(i)), span);
-            }
+            body.execute(frame.memory, body_base);
         }
-        for (i, span) in state() {
-            copy(frame.memory, span, frame.out(i));
+        for i in 0..k {
+            copy(frame.memory, at(body_base, body.param(i)), frame.out(i));
         }
     });
     task.scratch = scratch;
     Ok(task)
+}
+
+/// The parameters that a graph reads or gives.
+fn reads(graph: &Graph) -> Vec<usize> {
+    let uses = graph.uses();
+    let params = graph.params().iter().enumerate();
+    params
+        .filter(|(_, p)| uses[p.index()] > 0)
+        .map(|(i, _)| i)
+        .collect()
 }
 
 pub(super) fn empty(c: &Context<'_>) -> Task {
