@@ -269,3 +269,62 @@ fn the_cost_of_a_convolution_is_the_same_in_every_role() {
         assert_eq!(cost.flops, 2 * 3 * 14 * 14 * 5 * 5 * 4 * 16);
     }
 }
+
+#[test]
+fn bias_shortcut_and_activation_join_their_convolution_and_keep_its_meaning() {
+    for_seeds(60, |rng| {
+        let (c, o) = (1 + rng.below(5), 1 + rng.below(20));
+        let window = random_window(rng);
+        let [h, w] = window.output().unwrap();
+        let [p, q] = window.kernel;
+        let slide = Slide {
+            stride: window.stride,
+            padding: Padding::Explicit(window.padding),
+            dilation: window.dilation,
+        };
+        let types = [
+            Type::tensor([2, window.input[0], window.input[1], c]),
+            Type::tensor([p, q, c, o]),
+            Type::tensor([o]),
+            Type::tensor([2, h, w, o]),
+        ];
+        let (bias, shortcut, ending, first) = (rng.chance(70), rng.chance(50), rng.below(4), rng.chance(50));
+        let graph = trace(&types, |a| {
+            let mut y = a[0].conv(&a[1], &slide, 1);
+            if shortcut && first {
+                y = &a[3] + y;
+            }
+            if bias {
+                y = y + &a[2];
+            }
+            if shortcut && !first {
+                y = y + &a[3];
+            }
+            vec![match ending {
+                0 => y.relu(),
+                1 => y.tanh(),
+                2 => y.sigmoid(),
+                _ => y,
+            }]
+        })
+        .map_err(|e| e.to_string())?;
+        let optimised = synod_engine::passes::optimise(&graph, |_, _| {}).map_err(|e| e.to_string())?;
+        if bias || shortcut || ending < 3 {
+            let [only] = optimised.nodes() else {
+                return Err(format!("not one node:\n{optimised}"));
+            };
+            if !matches!(&only.op, Op::Fused(f) if f.kind == synod_engine::ops::Kind::Conv) {
+                return Err(format!("not a convolution:\n{optimised}"));
+            }
+        }
+        let args = random_args(&graph, rng);
+        let wanted = interpret(&graph, &args).map_err(|e| e.to_string())?;
+        let program = compile(&graph, &Options::default()).map_err(|e| e.to_string())?;
+        let given = to_f32(&args);
+        let given: Vec<&[f32]> = given.iter().map(Vec::as_slice).collect();
+        let found = Session::new(program.into())
+            .call(&given)
+            .map_err(|e| e.to_string())?;
+        agree_all("compiled", &to_f64(&found), &wanted, 1e-5)
+    });
+}
