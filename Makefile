@@ -2,10 +2,11 @@
 CARGO ?= cargo
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help setup demo test lint benchmark parity fuzz clean
+.PHONY: help setup demo mnist test lint benchmark parity fuzz clean
 
 help:
 	@echo "make demo       train the autoencoder on generated telemetry and find injected faults"
+	@echo "make mnist      fetch MNIST, train the CNN on it, print the test accuracy"
 	@echo "make test       all tests"
 	@echo "make lint       formatting, clippy, documentation"
 	@echo "make parity     100 training steps against PyTorch, parameter by parameter"
@@ -17,6 +18,10 @@ setup:
 
 demo: setup
 	$(CARGO) run --quiet --release -p synod -- demo
+
+mnist: setup
+	tools/fetch-mnist.sh data/mnist
+	$(CARGO) run --quiet --release -p synod -- train experiments/mnist-cnn.toml --resume
 
 test: setup
 	$(CARGO) nextest run --workspace --no-fail-fast

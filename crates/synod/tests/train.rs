@@ -207,7 +207,7 @@ fn a_finished_run_is_not_overwritten_unless_told_and_resuming_it_shows_it() {
 /// Kills a run once its first checkpoint is there, and goes on.
 #[test]
 fn a_killed_run_resumes_to_the_bits_of_one_that_was_not() {
-    let schedule = "epochs = 60\nschedule = \"cosine\"\nearly_stopping = 50";
+    let schedule = "epochs = 200\nschedule = \"cosine\"\nearly_stopping = 150";
     let (killed, whole) = (folder(CSV, schedule), folder(CSV, schedule));
     let mut child = command(killed.path(), &[])
         .stderr(Stdio::null())
@@ -216,7 +216,7 @@ fn a_killed_run_resumes_to_the_bits_of_one_that_was_not() {
     let run = killed.path().join("runs/experiment");
     let (checkpoint, since) = (run.join("checkpoint.safetensors"), Instant::now());
     while !checkpoint.exists() && since.elapsed() < Duration::from_secs(120) {
-        std::thread::yield_now();
+        std::thread::sleep(Duration::from_millis(1));
     }
     child.kill().expect("killed");
     child.wait().expect("gone");

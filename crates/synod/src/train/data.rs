@@ -20,8 +20,11 @@ const SPLIT: u64 = u64::MAX;
 pub(super) struct Rows {
     pub(super) inputs: Vec<f32>,
     pub(super) classes: Vec<f32>,
+    /// Numbers per row.
     pub(super) width: usize,
     from: String,
+    /// The number in the file of each row, if they are not all of it.
+    numbers: Vec<u64>,
 }
 
 /// The rows of an experiment. Training rows are as they stand in the file, the others at scale.
@@ -44,11 +47,6 @@ impl Rows {
     /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.classes.len()
-    }
-
-    /// Numbers per row.
-    pub(super) fn width(&self) -> usize {
-        self.width
     }
 
     /// The same as the trainer sees them.
@@ -76,18 +74,14 @@ impl Rows {
         match self.classes.iter().position(|label| !fits(label)) {
             None => Ok(()),
             Some(row) => bail!(
-                "{}: row {row} (counted from 0) has label {}, but the model tells {classes} classes apart, 0 to {}; \
+                "{}: row {} (counted from 0) has label {}, but the model tells {classes} classes apart, 0 to {}; \
                  correct the label or use a model with more classes",
                 self.from,
+                self.numbers.get(row).map_or(row as u64, |number| *number),
                 self.classes[row],
                 classes.saturating_sub(1)
             ),
         }
-    }
-
-    /// The largest class and one.
-    pub(super) fn classes_seen(&self) -> usize {
-        self.classes.iter().fold(0.0f32, |most, c| most.max(*c)) as usize + 1
     }
 
     fn check_numbers(&self, names: &[String]) -> Result<()> {
@@ -126,8 +120,17 @@ impl Rows {
                 .inputs
                 .extend_from_slice(&self.inputs[at * self.width..(at + 1) * self.width]);
             taken.classes.push(self.classes[at]);
+            taken.numbers.push(place);
         }
         taken
+    }
+}
+
+impl Split {
+    /// The largest class of the training file, and one.
+    pub(super) fn classes_seen(&self) -> usize {
+        let rows = std::iter::once(&self.train).chain(&self.validation);
+        rows.flat_map(|r| &r.classes).fold(0.0f32, |most, c| most.max(*c)) as usize + 1
     }
 }
 
@@ -307,6 +310,7 @@ mod tests {
             classes: (0..inputs.len() / width).map(|i| i as f32).collect(),
             width,
             from: "here".to_owned(),
+            numbers: vec![],
         }
     }
 
@@ -344,6 +348,9 @@ mod tests {
         let mut bad = rows(&[0.0; 4], 1);
         let said = bad.check_classes(3).expect_err("refused").to_string();
         assert!(said.contains("here: row 3") && said.contains("label 3"), "{said}");
+        let odd = bad.take([1, 3].into_iter());
+        let said = odd.check_classes(3).expect_err("refused").to_string();
+        assert!(said.contains("row 3"), "by its number in the file: {said}");
         bad.classes[1] = 0.5;
         let said = bad.check_numbers(&[]).expect_err("refused").to_string();
         assert!(said.contains("row 1") && said.contains("0.5"), "{said}");

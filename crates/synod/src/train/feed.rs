@@ -51,8 +51,8 @@ impl Feed for PipelineFeed {
         self.batch = None;
         let next = self.pipeline.next_batch();
         self.batch = next.map_err(|e| Error::Feed(Box::new(e)))?;
-        let data = |b: &'_ Batch| -> Data<'_> { Data::new(b.values(), b.columns(), b.labels(), 1) };
-        Ok(self.batch.as_ref().map(data))
+        let batch = self.batch.as_ref();
+        Ok(batch.map(|b| Data::new(b.values(), b.columns(), b.labels(), 1)))
     }
 }
 

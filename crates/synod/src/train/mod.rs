@@ -97,7 +97,7 @@ impl Train {
         let split = data::load(config.data.get_ref(), base, config.seed)?;
         let mut model = match resume {
             true => Model::load(&folder.checkpoint())?,
-            false => model::build(config.model.get_ref(), base, &split.train, config.seed)?,
+            false => model::build(config.model.get_ref(), base, &split, config.seed)?,
         };
         let experiment = Experiment {
             classes: model::classes(&model, &split)?,
@@ -275,7 +275,7 @@ impl Experiment<'_> {
         Ok(json!({
             "name": self.folder.path().file_name().map(|n| n.to_string_lossy()),
             "model": model::title(config.model.get_ref()),
-            "model_file": path,
+            "model_file": path.display().to_string(),
             "seed": config.seed,
             "parameters": best.layout().len(),
             "classes": self.classes,

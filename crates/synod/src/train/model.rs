@@ -7,22 +7,22 @@ use synod_nn::{Model, zoo};
 
 use super::Misuse;
 use super::config::ModelConfig;
-use super::data::{Rows, Split};
+use super::data::Split;
 
 /// More parameters than this are taken for a mistake in the configuration or the labels.
 const MOST_PARAMETERS: usize = 1 << 28;
 
 /// Makes or loads the model that the configuration names.
-pub(super) fn build(config: &ModelConfig, base: &Path, train: &Rows, seed: u64) -> Result<Model> {
+pub(super) fn build(config: &ModelConfig, base: &Path, split: &Split, seed: u64) -> Result<Model> {
     if let Some(path) = &config.file {
         return Ok(Model::load(&base.join(path))?);
     }
     if let Some(name) = &config.zoo {
         return zoo::by_name(name, seed).map_err(|e| Misuse(format!("[model]: {e}")).into());
     }
-    let classes = config.classes.map_or(train.classes_seen().max(2), |c| c.get());
+    let classes = config.classes.map_or(split.classes_seen().max(2), |c| c.get());
     let hidden = config.hidden.iter().flatten().map(|w| w.get());
-    let widths: Vec<usize> = std::iter::once(train.width())
+    let widths: Vec<usize> = std::iter::once(split.train.width)
         .chain(hidden)
         .chain([classes])
         .collect();
@@ -48,7 +48,7 @@ pub(super) fn title(config: &ModelConfig) -> String {
 
 /// How many classes the model tells apart, if it is a classifier of rows like these.
 pub(super) fn classes(model: &Model, split: &Split) -> Result<usize> {
-    let (input, output, width) = (model.input_shape(), model.output_shape(), split.train.width());
+    let (input, output, width) = (model.input_shape(), model.output_shape(), split.train.width);
     let [classes] = *output.dims() else {
         return Err(Misuse(format!(
             "the model gives {output} for an example, a classifier one number per class; use one such as cnn-mnist"
