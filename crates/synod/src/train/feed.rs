@@ -11,8 +11,9 @@ use synod_nn::{Data, Error, Feed};
 
 use super::Misuse;
 use super::config::{AugmentConfig, Config};
-use super::data::{Rows, Scale};
+use super::data::Rows;
 use super::folder::Log;
+use super::scale::Scale;
 
 /// Batches that the pipeline's threads shuffle, augment and scale ahead of training.
 pub(super) struct PipelineFeed {

@@ -5,6 +5,7 @@ mod data;
 mod feed;
 mod folder;
 mod model;
+mod scale;
 mod watch;
 
 use std::io::Write;
