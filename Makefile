@@ -2,14 +2,16 @@
 CARGO ?= cargo
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help setup demo test test-avx512 lint benchmark parity fuzz clean
+.PHONY: help setup demo mnist test test-avx512 lint benchmark parity onnx-check fuzz clean
 
 help:
 	@echo "make demo         train the autoencoder on generated telemetry and find injected faults"
+	@echo "make mnist        fetch MNIST, train the CNN on it, print the test accuracy"
 	@echo "make test         all tests"
 	@echo "make test-avx512  the kernels' tests in an emulated AVX-512 machine"
 	@echo "make lint         formatting, clippy, documentation"
-	@echo "make parity       100 training steps against PyTorch, parameter by parameter"
+	@echo "make parity       ops and training steps against PyTorch, parameter by parameter"
+	@echo "make onnx-check   ONNX files to and from PyTorch and ONNX Runtime"
 	@echo "make benchmark    Synod and its rivals on this machine, interleaved; writes BENCHMARKS.md"
 	@echo "make fuzz         the model-file loader on damaged files, for a few minutes"
 
@@ -18,6 +20,10 @@ setup:
 
 demo: setup
 	$(CARGO) run --quiet --release -p synod -- demo
+
+mnist: setup
+	tools/fetch-mnist.sh data/mnist
+	$(CARGO) run --quiet --release -p synod -- train experiments/mnist-cnn.toml --resume
 
 test: setup
 	$(CARGO) nextest run --workspace --no-fail-fast

@@ -11,6 +11,9 @@ pub enum Error {
     /// The data do not fit the model.
     #[error("{0}")]
     Data(String),
+    /// The feed could not give its next batch.
+    #[error(transparent)]
+    Feed(Box<dyn std::error::Error + Send + Sync>),
     /// A setting makes no sense.
     #[error("{0}")]
     Setting(String),

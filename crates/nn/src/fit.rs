@@ -76,86 +76,35 @@ impl Model {
     ) -> Result<History> {
         let target = fit.loss.target_width(self.output_shape());
         data.check(self.input_shape().elements(), target)?;
-        if fit.batch == 0 {
-            return Err(Error::Setting("a batch needs at least one row".into()));
-        }
-        let batch = fit.batch.min(data.rows());
-        let mut trainer = Trainer::new(self, fit.loss, fit.optimizer, batch, data.is_itself(), fit.seed)?;
-        let first = self.start(fit, batch, &mut trainer)?;
+        let mut course = Course::begin(self, fit, data.rows(), data.is_itself())?;
         let mut shuffle = Shuffle::new(data.rows(), fit.seed);
         let unshuffled: Vec<u32> = (0..data.rows() as u32).collect();
-        let steps = data.rows().div_ceil(batch);
-        let mut history = History::default();
-        for epoch in first..fit.epochs {
+        let (batch, steps) = (course.batch, course.steps());
+        for epoch in course.first..fit.epochs {
             let started = Instant::now();
             let order = if fit.shuffle {
                 shuffle.epoch(epoch)
             } else {
                 &unshuffled
             };
-            let rate = |i: usize| {
-                fit.optimizer.rate
-                    * fit
-                        .optimizer
-                        .schedule
-                        .factor(epoch as f64 + i as f64 / steps as f64)
-            };
             let mut total = 0.0;
             for (i, rows) in order.chunks(batch).enumerate() {
+                let trainer = &mut course.trainer;
                 trainer.prefetch(data, order.chunks(batch).nth(i + 1).unwrap_or_default());
-                let loss = trainer.step(data, rows, rate(i))?;
+                let loss = trainer.step(data, rows, rate(fit, epoch, i, steps))?;
                 if !loss.is_finite() {
-                    return Err(self.diagnose(fit, &mut trainer, data, order, batch, epoch, i, &rate));
+                    let rate = |i: usize| rate(fit, epoch, i, steps);
+                    return Err(self.diagnose(fit, trainer, data, order, batch, epoch, i, &rate));
                 }
                 total += f64::from(loss) * rows.len() as f64;
                 callbacks.iter_mut().for_each(|c| c.on_step(i + 1, steps));
             }
-            if let Some(entry) = not_finite(self, trainer.parameters()) {
-                return Err(runaway(
-                    fit,
-                    trainer.steps(),
-                    epoch,
-                    format!("parameter `{entry}`"),
-                ));
-            }
-            self.parameters_mut().copy_from_slice(trainer.parameters());
-            self.buffers_mut().copy_from_slice(trainer.buffers());
-            let states = trainer.states().to_vec();
-            self.progress = Some(Progress {
-                loss: fit.loss,
-                optimizer: fit.optimizer,
-                batch,
-                seed: fit.seed,
-                epoch: epoch + 1,
-                step: trainer.steps(),
-                states,
-            });
-            let validation = fit.validation.map(|v| self.evaluate(&v, fit.loss)).transpose()?;
-            let done = Epoch {
-                loss: (total / data.rows() as f64) as f32,
-                validation,
-            };
-            history.epochs.push(done);
-            let report = Report {
-                epoch: epoch + 1,
-                epochs: fit.epochs,
-                loss: done.loss,
-                validation,
-                rate: rate(steps - 1),
-                rows: data.rows(),
-                seconds: started.elapsed().as_secs_f64(),
-            };
-            let mut stop = false;
-            for callback in callbacks.iter_mut() {
-                stop |= callback.on_epoch(&report, self)? == Flow::Stop;
-            }
-            if stop {
-                history.stopped_early = epoch + 1 < fit.epochs;
+            if course.end_epoch(self, epoch, total, started, callbacks)? == Flow::Stop {
                 break;
             }
         }
         callbacks.iter_mut().for_each(|c| c.on_end());
-        Ok(history)
+        Ok(course.history)
     }
 
     fn start(&mut self, fit: &Fit<'_>, batch: usize, trainer: &mut Trainer) -> Result<usize> {
@@ -229,18 +178,115 @@ impl Model {
     }
 }
 
+/// Training from its first epoch to its last, wherever the batches come from.
+pub(crate) struct Course<'f> {
+    fit: &'f Fit<'f>,
+    pub(crate) trainer: Trainer,
+    pub(crate) batch: usize,
+    rows: usize,
+    /// The epoch to begin with.
+    pub(crate) first: usize,
+    pub(crate) history: History,
+}
+
+impl<'f> Course<'f> {
+    pub(crate) fn begin(
+        model: &mut Model,
+        fit: &'f Fit<'f>,
+        rows: usize,
+        itself: bool,
+    ) -> Result<Course<'f>> {
+        if fit.batch == 0 {
+            return Err(Error::Setting("a batch needs at least one row".into()));
+        }
+        let batch = fit.batch.min(rows);
+        let mut trainer = Trainer::new(model, fit.loss, fit.optimizer, batch, itself, fit.seed)?;
+        let first = model.start(fit, batch, &mut trainer)?;
+        Ok(Course {
+            fit,
+            trainer,
+            batch,
+            rows,
+            first,
+            history: History::default(),
+        })
+    }
+
+    /// Steps of an epoch.
+    pub(crate) fn steps(&self) -> usize {
+        self.rows.div_ceil(self.batch.max(1))
+    }
+
+    /// Gives the model what the epoch has taught, and the callbacks their report. `total` is the sum of the rows' losses.
+    pub(crate) fn end_epoch(
+        &mut self,
+        model: &mut Model,
+        epoch: usize,
+        total: f64,
+        started: Instant,
+        callbacks: &mut [&mut dyn Callback],
+    ) -> Result<Flow> {
+        let (fit, trainer) = (self.fit, &self.trainer);
+        if let Some(entry) = not_finite(model, trainer.parameters()) {
+            let what = format!("parameter `{entry}`");
+            return Err(runaway(fit, trainer.steps(), epoch, what));
+        }
+        model.parameters_mut().copy_from_slice(trainer.parameters());
+        model.buffers_mut().copy_from_slice(trainer.buffers());
+        model.progress = Some(Progress {
+            loss: fit.loss,
+            optimizer: fit.optimizer,
+            batch: self.batch,
+            seed: fit.seed,
+            epoch: epoch + 1,
+            step: trainer.steps(),
+            states: trainer.states().to_vec(),
+        });
+        let validation = fit.validation.map(|v| model.evaluate(&v, fit.loss)).transpose()?;
+        let done = Epoch {
+            loss: (total / self.rows as f64) as f32,
+            validation,
+        };
+        self.history.epochs.push(done);
+        let steps = self.steps();
+        let report = Report {
+            epoch: epoch + 1,
+            epochs: fit.epochs,
+            loss: done.loss,
+            validation,
+            rate: rate(fit, epoch, steps - 1, steps),
+            rows: self.rows,
+            seconds: started.elapsed().as_secs_f64(),
+        };
+        let mut flow = Flow::Continue;
+        for callback in callbacks.iter_mut() {
+            if callback.on_epoch(&report, model)? == Flow::Stop {
+                flow = Flow::Stop;
+            }
+        }
+        self.history.stopped_early = flow == Flow::Stop && epoch + 1 < fit.epochs;
+        Ok(flow)
+    }
+}
+
+/// The learning rate of step `i` of an epoch of `steps`.
+pub(crate) fn rate(fit: &Fit<'_>, epoch: usize, i: usize, steps: usize) -> f32 {
+    let at = epoch as f64 + i as f64 / steps as f64;
+    fit.optimizer.rate * fit.optimizer.schedule.factor(at)
+}
+
 fn not_finite<'a>(model: &'a Model, values: &[f32]) -> Option<&'a str> {
     let at = values.iter().position(|x| !x.is_finite())?;
     model.layout().entry_at(at).map(|e| e.name.as_str())
 }
 
-fn largest<'a>(model: &'a Model, values: &[f32]) -> &'a str {
+pub(crate) fn largest<'a>(model: &'a Model, values: &[f32]) -> &'a str {
     let at = (0..values.len()).max_by(|&a, &b| values[a].abs().total_cmp(&values[b].abs()));
     at.and_then(|at| model.layout().entry_at(at))
         .map_or("none", |e| e.name.as_str())
 }
 
-fn runaway(fit: &Fit<'_>, step: u64, epoch: usize, what: String) -> Error {
+pub(crate) fn runaway(fit: &Fit<'_>, step: u64, epoch: usize, what: String) -> Error {
     let advice = match what.starts_with("input") {
         true => "clean the data; the model keeps its parameters from before this epoch".to_owned(),
         false => format!(

@@ -15,6 +15,7 @@
 mod callbacks;
 mod data;
 mod error;
+mod feed;
 mod fit;
 mod init;
 pub mod layers;
@@ -29,6 +30,7 @@ pub mod zoo;
 pub use callbacks::{Callback, Checkpoint, EarlyStopping, EventLog, Flow, Progress, Report};
 pub use data::Data;
 pub use error::{Error, Result};
+pub use feed::Feed;
 pub use fit::{Epoch, Fit, History};
 pub use init::Initializer;
 pub use loss::Loss;

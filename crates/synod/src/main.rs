@@ -3,6 +3,7 @@
 
 mod demo;
 mod graph;
+mod train;
 
 use std::process::ExitCode;
 
@@ -20,12 +21,14 @@ struct Cli {
 enum Command {
     Demo(demo::Demo),
     Graph(graph::GraphCommand),
+    Train(train::Train),
 }
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Demo(demo) => demo.run(),
         Command::Graph(graph) => graph.run(),
+        Command::Train(train) => train.run(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -33,7 +36,10 @@ fn main() -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("synod: {error:#}");
-            ExitCode::FAILURE
+            match error.is::<train::Misuse>() {
+                true => ExitCode::from(2),
+                false => ExitCode::FAILURE,
+            }
         }
     }
 }

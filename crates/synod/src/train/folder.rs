@@ -1,0 +1,257 @@
+//! The run directory: what an experiment leaves behind, and what it goes on from.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
+use serde_json::Value;
+use synod_nn::Report;
+
+use super::Misuse;
+
+/// A log longer than this is not one of ours.
+const LARGEST_LOG: u64 = 256 << 20;
+
+/// A run directory, which may not exist yet.
+pub(super) struct Folder {
+    path: PathBuf,
+}
+
+/// How far the run of a directory has come.
+pub(super) enum Standing {
+    /// There is nothing to go on from.
+    Empty,
+    /// There is a checkpoint, but no summary.
+    Unfinished,
+    /// The summary, as it was written.
+    Finished(Value),
+}
+
+/// What the log tells of the epochs up to a checkpoint.
+pub(super) struct Past {
+    pub(super) plan: u64,
+    pub(super) data: u32,
+    pub(super) reports: Vec<Report>,
+}
+
+impl Folder {
+    pub(super) fn new(runs: &Path, name: &str) -> Folder {
+        Folder {
+            path: runs.join(name),
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The best model so far.
+    pub(super) fn model(&self) -> PathBuf {
+        self.path.join("model.safetensors")
+    }
+
+    /// The model of the last epoch, with what training needs to go on.
+    pub(super) fn checkpoint(&self) -> PathBuf {
+        self.path.join("checkpoint.safetensors")
+    }
+
+    fn summary(&self) -> PathBuf {
+        self.path.join("summary.json")
+    }
+
+    fn events(&self) -> PathBuf {
+        self.path.join("events.jsonl")
+    }
+
+    fn config(&self) -> PathBuf {
+        self.path.join("config.toml")
+    }
+
+    pub(super) fn standing(&self) -> Result<Standing> {
+        let path = self.summary();
+        match fs::read(&path) {
+            Ok(bytes) => {
+                let summary = serde_json::from_slice(&bytes);
+                let damaged = || format!("{} is damaged; --force starts the run anew", path.display());
+                Ok(Standing::Finished(summary.with_context(damaged)?))
+            }
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(match self.checkpoint().exists() {
+                true => Standing::Unfinished,
+                false => Standing::Empty,
+            }),
+            Err(e) => Err(e).with_context(|| format!("cannot read {}", path.display())),
+        }
+    }
+
+    /// The configuration that the run was started with.
+    pub(super) fn config_text(&self) -> Result<String> {
+        let path = self.config();
+        fs::read_to_string(&path).with_context(|| format!("cannot read {} to go on from", path.display()))
+    }
+
+    /// Takes hold of the directory for a new run: whatever an earlier one left is removed.
+    pub(super) fn begin(&self, config: &str) -> Result<Log> {
+        let path = &self.path;
+        fs::create_dir_all(path).with_context(|| format!("cannot create {}", path.display()))?;
+        let log = Log::open(self.events())?;
+        // The summary goes first: without it and the checkpoint, a crash from here on leaves an empty run.
+        for file in [self.summary(), self.checkpoint(), self.model()] {
+            match fs::remove_file(&file) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                    return Err(e).with_context(|| format!("cannot remove {}", file.display()));
+                }
+                _ => {}
+            }
+        }
+        log.clear()?;
+        write_whole(&self.config(), config.as_bytes())?;
+        Ok(log)
+    }
+
+    /// Takes hold of the directory to go on, from the checkpoint made after `epochs` epochs.
+    pub(super) fn go_on(&self, epochs: usize) -> Result<(Log, Past)> {
+        let log = Log::open(self.events())?;
+        let past = log.past(epochs)?;
+        Ok((log, past))
+    }
+
+    /// Ends the run.
+    pub(super) fn finish(&self, summary: &Value) -> Result<()> {
+        write_whole(&self.summary(), format!("{summary:#}\n").as_bytes())
+    }
+}
+
+/// Writes a file that is whole or absent.
+fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
+    let beside = path.with_extension("partial");
+    let write = || -> io::Result<()> {
+        let mut file = File::create(&beside)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&beside, path)
+    };
+    write().with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// The event log: one line of JSON per event. The process that holds it holds the run directory.
+#[derive(Clone)]
+pub(super) struct Log {
+    file: Arc<Mutex<File>>,
+    path: Arc<PathBuf>,
+}
+
+impl Log {
+    fn open(path: PathBuf) -> Result<Log> {
+        let options = File::options().create(true).append(true).read(true).open(&path);
+        let file = options.with_context(|| format!("cannot open {}", path.display()))?;
+        match file.try_lock() {
+            // Parallel file systems are often mounted without locks.
+            Ok(()) | Err(TryLockError::Error(_)) => {}
+            Err(TryLockError::WouldBlock) => {
+                let folder = path.parent().unwrap_or(&path).display();
+                let problem =
+                    format!("another process is training in {folder}; wait for it, or set another name");
+                return Err(Misuse(problem).into());
+            }
+        }
+        Ok(Log {
+            file: Arc::new(Mutex::new(file)),
+            path: Arc::new(path),
+        })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Appends an event and sees to it that it survives a crash of the machine.
+    pub(super) fn write(&self, event: &Value) -> io::Result<()> {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.write_all(format!("{event}\n").as_bytes())?;
+        file.sync_data()
+    }
+
+    fn clear(&self) -> Result<()> {
+        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.set_len(0)
+            .with_context(|| format!("cannot empty {}", self.path.display()))
+    }
+
+    /// What happened until the end of epoch `epochs`. Epochs that are on record but not in the checkpoint come again.
+    fn past(&self, epochs: usize) -> Result<Past> {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let shown = self.path.display();
+        let length = file.metadata().map_or(0, |m| m.len());
+        ensure!(
+            length <= LARGEST_LOG,
+            "{shown}: {length} bytes are no log of a run"
+        );
+        let mut bytes = vec![];
+        file.read_to_end(&mut bytes)
+            .with_context(|| format!("cannot read {shown}"))?;
+        if bytes.last().is_some_and(|last| *last != b'\n') {
+            // A line that a crash tore must not tear the next one too.
+            file.write_all(b"\n")
+                .with_context(|| format!("cannot write {shown}"))?;
+        }
+        let (mut start, mut reports) = (None, vec![None; epochs]);
+        for line in bytes.split(|b| *b == b'\n') {
+            match serde_json::from_slice(line) {
+                Ok(Recorded::Start { plan, data }) => start = Some((plan, data)),
+                Ok(Recorded::Epoch(epoch)) => {
+                    if let Some(place) = epoch.epoch.checked_sub(1).and_then(|e| reports.get_mut(e)) {
+                        *place = Some(epoch.report());
+                    }
+                }
+                _ => {}
+            }
+        }
+        let reports: Option<Vec<Report>> = reports.into_iter().collect();
+        let (Some((plan, data)), Some(reports)) = (start, reports) else {
+            bail!(
+                "{shown} does not tell of all {epochs} epochs of the checkpoint; --force starts the run anew"
+            );
+        };
+        Ok(Past { plan, data, reports })
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "event", rename_all = "lowercase")]
+enum Recorded {
+    Start {
+        plan: u64,
+        data: u32,
+    },
+    Epoch(RecordedEpoch),
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Deserialize)]
+struct RecordedEpoch {
+    epoch: usize,
+    epochs: usize,
+    loss: f32,
+    validation: Option<f32>,
+    rate: f32,
+    rows: usize,
+    seconds: f64,
+}
+
+impl RecordedEpoch {
+    fn report(&self) -> Report {
+        Report {
+            epoch: self.epoch,
+            epochs: self.epochs,
+            loss: self.loss,
+            validation: self.validation,
+            rate: self.rate,
+            rows: self.rows,
+            seconds: self.seconds,
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! `synod train`: a classifier from a configuration file.
+
+mod config;
+mod data;
+mod feed;
+mod folder;
+mod model;
+mod scale;
+mod watch;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use serde_json::{Value, json};
+use synod_data::augment::{Augment, Image};
+use synod_data::pipeline::Position;
+use synod_nn::{Callback, EarlyStopping, Fit, Flow, Loss, Model, Progress};
+
+use self::config::Config;
+use self::data::{Rows, Split};
+use self::feed::PipelineFeed;
+use self::folder::{Folder, Log, Past, Standing};
+use self::watch::{Record, Watch};
+
+/// Trains a classifier as a TOML file describes, into a run directory that survives crashes.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  synod train experiments/mnist-cnn.toml             into runs/mnist-cnn
+  synod train experiments/mnist-cnn.toml --resume    go on after a crash, to the same bits
+  synod train experiments/mnist-mlp.toml --json | jq .accuracy
+
+Paths in the file are relative to the file. A run directory holds config.toml, events.jsonl,
+model.safetensors (the best), checkpoint.safetensors (the last) and, once finished, summary.json.
+docs/train.md lists all settings. Exit codes: 0 success, 1 failure, 2 a mistake in the call or the file.")]
+pub(crate) struct Train {
+    /// The experiment's configuration.
+    config: PathBuf,
+    /// Where run directories go.
+    #[arg(long, default_value = "runs")]
+    runs: PathBuf,
+    /// Go on from the last checkpoint, or start if there is none.
+    #[arg(long, conflicts_with = "force")]
+    resume: bool,
+    /// Start anew, over an earlier run of the same name.
+    #[arg(long)]
+    force: bool,
+    /// One JSON document on standard output.
+    #[arg(long)]
+    json: bool,
+}
+
+/// A mistake of whoever called, rather than a failure on the way.
+#[derive(Debug)]
+pub(crate) struct Misuse(pub(crate) String);
+
+impl std::fmt::Display for Misuse {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Misuse {}
+
+/// All that a run works with.
+struct Experiment<'a> {
+    config: &'a Config,
+    folder: &'a Folder,
+    split: Split,
+    augment: Option<Augment<Image>>,
+    classes: usize,
+    train_rows: usize,
+}
+
+impl Train {
+    pub(crate) fn run(&self) -> Result<()> {
+        let (config, text) = Config::read(&self.config)?;
+        let folder = Folder::new(&self.runs, &config.run_name(&self.config)?);
+        let resume = match folder.standing()? {
+            _ if self.force => false,
+            Standing::Empty => false,
+            Standing::Finished(summary) if self.resume => {
+                self.check_same(&config, &folder)?;
+                return self.show(&summary);
+            }
+            Standing::Unfinished if self.resume => {
+                self.check_same(&config, &folder)?;
+                true
+            }
+            Standing::Finished(_) => return Err(occupied(&folder, "a finished run; --force replaces it")),
+            Standing::Unfinished => {
+                let help = "an unfinished run; --resume goes on, --force starts anew";
+                return Err(occupied(&folder, help));
+            }
+        };
+        let base = self.config.parent().unwrap_or(Path::new(""));
+        let split = data::load(config.data.get_ref(), base, config.seed)?;
+        let mut model = match resume {
+            true => Model::load(&folder.checkpoint())?,
+            false => model::build(config.model.get_ref(), base, &split, config.seed)?,
+        };
+        let experiment = Experiment {
+            classes: model::classes(&model, &split)?,
+            augment: feed::augmentation(config.augment.as_ref(), model.input_shape())?,
+            train_rows: split.train.len(),
+            config: &config,
+            folder: &folder,
+            split,
+        };
+        let summary = experiment.run(&mut model, &text, resume)?;
+        self.show(&summary)
+    }
+
+    /// A run goes on only as it began, or its result would be that of no configuration.
+    fn check_same(&self, config: &Config, folder: &Folder) -> Result<()> {
+        let before = Config::parse(&folder.config_text()?);
+        match before.as_ref() == Ok(config) {
+            true => Ok(()),
+            false => Err(Misuse(format!(
+                "{} differs from the configuration in {} with which the run began; restore it, set another `name`, or \
+                 start anew with --force",
+                self.config.display(),
+                folder.path().display()
+            ))
+            .into()),
+        }
+    }
+
+    fn show(&self, summary: &Value) -> Result<()> {
+        let mut out = std::io::stdout().lock();
+        if self.json {
+            return Ok(writeln!(out, "{summary}")?);
+        }
+        let number = |key: &str| summary[key].as_f64().unwrap_or(f64::NAN);
+        writeln!(
+            out,
+            "Accuracy {:.2} % and loss {:.5} on {} rows.",
+            100.0 * number("accuracy"),
+            number("loss"),
+            summary["measured_on"].as_str().unwrap_or("unknown"),
+        )?;
+        let early = if summary["stopped_early"] == true {
+            ", stopped early"
+        } else {
+            ""
+        };
+        writeln!(
+            out,
+            "{} epochs{early}, the best of them {}, in {:.1} s; {} parameters.",
+            summary["epochs"],
+            summary["best_epoch"],
+            number("seconds"),
+            summary["parameters"],
+        )?;
+        writeln!(
+            out,
+            "Model: {}",
+            summary["model_file"].as_str().unwrap_or_default()
+        )?;
+        Ok(())
+    }
+}
+
+fn occupied(folder: &Folder, help: &str) -> anyhow::Error {
+    Misuse(format!("{} holds {help}", folder.path().display())).into()
+}
+
+impl Experiment<'_> {
+    fn run(mut self, model: &mut Model, text: &str, resume: bool) -> Result<Value> {
+        let done = model.progress().filter(|_| resume).map_or(0, |p| p.epoch);
+        let data = self.split.train.checksum();
+        let (log, past) = match resume {
+            true => {
+                let (log, past) = self.folder.go_on(done)?;
+                self.check_data(&past, data)?;
+                log.write(&json!({ "event": "resume", "epoch": done }))?;
+                (log, Some(past))
+            }
+            false => (self.folder.begin(text)?, None),
+        };
+        let patience = self.config.train.early_stopping.map_or(usize::MAX, |p| p.get());
+        let (mut record, mut stopping, mut over) = (Record::default(), EarlyStopping::new(patience), false);
+        for report in past.iter().flat_map(|p| &p.reports) {
+            record.note(report);
+            over = stopping.on_epoch(report, model)? == Flow::Stop;
+        }
+        if !over && done < self.config.train.epochs.get() {
+            let from = past.map(|p| Position {
+                epoch: done as u64,
+                batch: 0,
+                plan: p.plan,
+            });
+            record = self.fit(model, &log, record, &mut stopping, from, data)?;
+        }
+        let summary = self.summary(&record)?;
+        log.write(&json!({ "event": "end", "epochs": record.epochs, "accuracy": summary["accuracy"] }))?;
+        self.folder.finish(&summary)?;
+        Ok(summary)
+    }
+
+    fn check_data(&self, past: &Past, data: u32) -> Result<()> {
+        match past.data == data {
+            true => Ok(()),
+            false => Err(Misuse(format!(
+                "the training data are not those with which the run in {} began; restore them, or start anew with --force",
+                self.folder.path().display()
+            ))
+            .into()),
+        }
+    }
+
+    fn fit(
+        &mut self,
+        model: &mut Model,
+        log: &Log,
+        record: Record,
+        stopping: &mut EarlyStopping,
+        from: Option<Position>,
+        data: u32,
+    ) -> Result<Record> {
+        let (config, resume) = (self.config, from.is_some());
+        let train = std::mem::take(&mut self.split.train);
+        let pipeline = feed::pipeline(config, train, self.split.scale.clone(), self.augment.take(), log)?;
+        let mut feed = PipelineFeed::start(pipeline, self.train_rows, from)?;
+        if !resume {
+            let (plan, name) = (feed.plan(), model::title(config.model.get_ref()));
+            log.write(&json!({
+                "event": "start", "plan": plan, "data": data, "model": name, "seed": config.seed,
+                "rows": self.train_rows, "parameters": model.layout().len(), "classes": self.classes,
+            }))?;
+        }
+        let fit = Fit {
+            epochs: config.train.epochs.get(),
+            batch: config.train.batch.get(),
+            seed: config.seed,
+            validation: self.split.validation.as_ref().map(Rows::data),
+            resume,
+            ..Fit::new(Loss::CrossEntropy, config.train.optimizer())
+        };
+        let mut watch = Watch {
+            folder: self.folder,
+            log: log.clone(),
+            validation: self.split.validation.as_ref(),
+            test: self.split.test.as_ref(),
+            every: config.train.checkpoint,
+            record,
+        };
+        let mut bar = Progress::new();
+        let mut callbacks: [&mut dyn Callback; 3] = [&mut bar, &mut watch, stopping];
+        model.fit_from(&mut feed, &fit, &mut callbacks)?;
+        Ok(watch.record)
+    }
+
+    /// What the best model is worth, measured on the file that was stored.
+    fn summary(&self, record: &Record) -> Result<Value> {
+        let path = self.folder.model();
+        let best = Model::load(&path).context("cannot use the model that was just stored")?;
+        let measure = |rows: Option<&Rows>| -> Result<Value> {
+            let Some(data) = rows.map(Rows::data) else {
+                return Ok(Value::Null);
+            };
+            let (loss, accuracy) = (
+                best.evaluate(&data, Loss::CrossEntropy)?,
+                best.accuracy(&data, 1)?,
+            );
+            Ok(json!({ "loss": shortest(loss), "accuracy": shortest(accuracy), "rows": data.rows() }))
+        };
+        let test = measure(self.split.test.as_ref())?;
+        let validation = measure(self.split.validation.as_ref())?;
+        let (on, shown) = match test.is_null() {
+            false => ("test", &test),
+            true => ("validation", &validation),
+        };
+        let config = self.config;
+        Ok(json!({
+            "name": self.folder.path().file_name().map(|n| n.to_string_lossy()),
+            "model": model::title(config.model.get_ref()),
+            "model_file": path.display().to_string(),
+            "seed": config.seed,
+            "parameters": best.layout().len(),
+            "classes": self.classes,
+            "rows": self.train_rows,
+            "accuracy": shown["accuracy"],
+            "loss": shown["loss"],
+            "measured_on": on,
+            "test": test,
+            "validation": validation,
+            "training_loss": shortest(record.loss),
+            "epochs": record.epochs,
+            "best_epoch": record.best_epoch,
+            "stopped_early": record.epochs < config.train.epochs.get(),
+            "seconds": record.seconds,
+            "scale": self.split.scale.to_json(),
+        }))
+    }
+}
+
+/// The `f64` that prints as the `f32` does.
+fn shortest(x: f32) -> f64 {
+    x.to_string().parse().unwrap_or(f64::from(x))
+}
