@@ -2,13 +2,14 @@
 CARGO ?= cargo
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help setup demo test lint benchmark parity fuzz clean
+.PHONY: help setup demo test lint benchmark parity onnx-check fuzz clean
 
 help:
 	@echo "make demo       train the autoencoder on generated telemetry and find injected faults"
 	@echo "make test       all tests"
 	@echo "make lint       formatting, clippy, documentation"
 	@echo "make parity     100 training steps against PyTorch, parameter by parameter"
+	@echo "make onnx-check models to and from PyTorch and ONNX Runtime, output by output"
 	@echo "make benchmark  Synod and its rivals on this machine, interleaved; writes BENCHMARKS.md"
 	@echo "make fuzz       the model-file loader on damaged files, for a few minutes"
 
@@ -29,6 +30,9 @@ lint: setup
 
 parity: setup
 	benchmarks/parity.sh
+
+onnx-check: setup
+	benchmarks/onnx_check.sh
 
 benchmark: setup
 	python3 benchmarks/run.py

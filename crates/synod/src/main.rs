@@ -2,7 +2,9 @@
 #![forbid(unsafe_code)]
 
 mod demo;
+mod export;
 mod graph;
+mod import_model;
 
 use std::process::ExitCode;
 
@@ -20,12 +22,16 @@ struct Cli {
 enum Command {
     Demo(demo::Demo),
     Graph(graph::GraphCommand),
+    Export(export::ExportCommand),
+    ImportModel(import_model::ImportCommand),
 }
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Demo(demo) => demo.run(),
         Command::Graph(graph) => graph.run(),
+        Command::Export(export) => export.run(),
+        Command::ImportModel(import) => import.run(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
