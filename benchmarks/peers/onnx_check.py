@@ -150,7 +150,7 @@ def synod(program, work, shape, rows, *command):
     arguments = [program, *map(str, command), str(work / "in.f32"), str(work / "out.f32")]
     done = subprocess.run(arguments, capture_output=True, text=True)
     if done.returncode != 0:
-        raise RuntimeError(done.stderr.strip().splitlines()[-1][:300])
+        raise RuntimeError(done.stderr.strip()[:2000])
     return np.fromfile(work / "out.f32", "<f4").reshape(shape)
 
 

@@ -7,7 +7,17 @@ use synod_onnx::{Export, Import, state_dict};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-fn main() -> Result<()> {
+fn main() -> std::process::ExitCode {
+    match run() {
+        Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            std::process::ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match args.as_slice() {
@@ -25,7 +35,10 @@ fn main() -> Result<()> {
             Export::default().file(&model, Path::new(file))?;
             predict(&model, input, output)
         }
-        _ => Err("usage: onnx_check import FILE IN OUT | weights NAME FILE IN OUT | export NAME FILE IN OUT".into()),
+        _ => Err(
+            "usage: onnx_check import FILE IN OUT | weights NAME FILE IN OUT | export NAME FILE IN OUT"
+                .into(),
+        ),
     }
 }
 

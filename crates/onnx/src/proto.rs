@@ -4,9 +4,7 @@ use prost::Message;
 
 /// `AttributeProto.type`.
 pub(crate) mod kind {
-    pub(crate) const FLOAT: i32 = 1;
     pub(crate) const INT: i32 = 2;
-    pub(crate) const STRING: i32 = 3;
     pub(crate) const INTS: i32 = 7;
 }
 

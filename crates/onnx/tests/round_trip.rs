@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use synod_engine::ops::Slide;
-use synod_nn::layers::{Activation, AveragePool, BatchNorm, Conv2d, Gru, LayerNorm, LastStep, Layer, Sequential};
+use synod_nn::layers::{
+    Activation, AveragePool, BatchNorm, Conv2d, Gru, LastStep, Layer, LayerNorm, Sequential,
+};
 use synod_nn::{Data, Fit, Loss, Model, Optimizer, zoo};
 use synod_onnx::{Export, Import};
 
@@ -23,7 +25,9 @@ fn worst(x: &[f32], y: &[f32]) -> f32 {
 
 fn back(model: &Model) -> Model {
     let bytes = Export::default().bytes(model).expect("a file");
-    Import::default().bytes(&bytes, Path::new("m.onnx")).expect("a model")
+    Import::default()
+        .bytes(&bytes, Path::new("m.onnx"))
+        .expect("a model")
 }
 
 fn check(model: &Model, classes: Option<usize>) -> Model {
@@ -32,7 +36,10 @@ fn check(model: &Model, classes: Option<usize>) -> Model {
     assert_eq!(again.output_shape(), model.output_shape());
     for count in [1, 4] {
         let x = rows(model, count, classes);
-        let (ours, theirs) = (model.predict(&x).expect("ours"), again.predict(&x).expect("again"));
+        let (ours, theirs) = (
+            model.predict(&x).expect("ours"),
+            again.predict(&x).expect("again"),
+        );
         assert!(worst(&ours, &theirs) < 1e-4, "{}", worst(&ours, &theirs));
         assert!(ours.iter().any(|v| v.abs() > 1e-3), "all zeros show nothing");
     }
@@ -58,7 +65,11 @@ fn convolutional_networks_come_back_the_same_without_a_weight_more() {
     };
     let mut model = zoo::resnet(&settings, 1).expect("a model");
     // Estimates as they begin would hide a mistake in their use.
-    let moved = model.buffers().iter().enumerate().map(|(i, b)| b + 0.1 * (i % 3) as f32);
+    let moved = model
+        .buffers()
+        .iter()
+        .enumerate()
+        .map(|(i, b)| b + 0.1 * (i % 3) as f32);
     let moved: Vec<f32> = moved.collect();
     model.buffers_mut().copy_from_slice(&moved);
     check(&model, None);
@@ -83,8 +94,12 @@ fn poolings_gated_units_and_normalisations_come_back_the_same() {
     let sequences = Model::build([21, 3], 1, |setup| {
         let gru = setup.within("gru", |s| Gru::new(s, 3, 5));
         let norm = setup.within("norm", |s| LayerNorm::new(s, 5));
-        let layers: Vec<Box<dyn Layer>> =
-            vec![Box::new(gru), Box::new(LastStep), Box::new(norm), Box::new(Activation::Softmax)];
+        let layers: Vec<Box<dyn Layer>> = vec![
+            Box::new(gru),
+            Box::new(LastStep),
+            Box::new(norm),
+            Box::new(Activation::Softmax),
+        ];
         Sequential(layers)
     });
     check(&sequences.expect("a model"), None);
@@ -103,7 +118,10 @@ fn images_may_go_in_with_channels_first() {
     })
     .expect("a model");
     let bytes = Export { channels_first: true }.bytes(&model).expect("a file");
-    let import = |channels_last| Import { channels_last, ..Import::default() };
+    let import = |channels_last| Import {
+        channels_last,
+        ..Import::default()
+    };
     let name = Path::new("m.onnx");
     let as_written = import(false).bytes(&bytes, name).expect("a model");
     assert_eq!(as_written.input_shape().dims(), [3, 5, 6]);
@@ -130,5 +148,8 @@ fn an_imported_model_is_trained_and_stored_like_any_other() {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("trained.safetensors");
     again.save(&path).expect("a file");
     let loaded = Model::load(&path).expect("a model");
-    assert_eq!(loaded.predict(&x).expect("rows"), again.predict(&x).expect("rows"));
+    assert_eq!(
+        loaded.predict(&x).expect("rows"),
+        again.predict(&x).expect("rows")
+    );
 }

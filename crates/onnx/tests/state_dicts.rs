@@ -10,11 +10,20 @@ use synod_onnx::state_dict;
 fn stored(tensors: &BTreeMap<String, (Vec<usize>, Vec<f32>)>) -> Vec<u8> {
     let bytes: Vec<(String, Vec<usize>, Vec<u8>)> = tensors
         .iter()
-        .map(|(n, (d, v))| (n.clone(), d.clone(), v.iter().flat_map(|x| x.to_le_bytes()).collect()))
+        .map(|(n, (d, v))| {
+            (
+                n.clone(),
+                d.clone(),
+                v.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            )
+        })
         .collect();
-    let views = bytes
-        .iter()
-        .map(|(n, d, b)| (n.clone(), TensorView::new(Dtype::F32, d.clone(), b).expect("a view")));
+    let views = bytes.iter().map(|(n, d, b)| {
+        (
+            n.clone(),
+            TensorView::new(Dtype::F32, d.clone(), b).expect("a view"),
+        )
+    });
     safetensors::serialize(views.collect::<Vec<_>>(), None).expect("a file")
 }
 
@@ -24,7 +33,12 @@ fn counted(dims: &[usize]) -> (Vec<usize>, Vec<f32>) {
 }
 
 fn sequential() -> BTreeMap<String, (Vec<usize>, Vec<f32>)> {
-    let pairs = [("0.weight", &[4, 3][..]), ("0.bias", &[4]), ("2.weight", &[2, 4]), ("2.bias", &[2])];
+    let pairs = [
+        ("0.weight", &[4, 3][..]),
+        ("0.bias", &[4]),
+        ("2.weight", &[2, 4]),
+        ("2.bias", &[2]),
+    ];
     pairs.iter().map(|(n, d)| ((*n).to_owned(), counted(d))).collect()
 }
 
@@ -33,7 +47,10 @@ fn a_sequential_fills_a_perceptron_transposed() {
     let mut model = zoo::mlp(&[3, 4, 2], 1).expect("a model");
     state_dict::load_bytes(&mut model, &stored(&sequential()), Path::new("w")).expect("it fits");
     // Row i, column o of Synod's weight is row o, column i of PyTorch's.
-    assert_eq!(model.parameter("layer0.weight").expect("it")[..5], [0.0, 3.0, 6.0, 9.0, 1.0]);
+    assert_eq!(
+        model.parameter("layer0.weight").expect("it")[..5],
+        [0.0, 3.0, 6.0, 9.0, 1.0]
+    );
     assert_eq!(model.parameter("layer1.bias").expect("it"), [0.0, 1.0]);
 }
 
@@ -47,7 +64,14 @@ fn all_misfits_are_listed_and_nothing_is_changed() {
     tensors.insert("extra.thing".into(), counted(&[1]));
     let error = state_dict::load_bytes(&mut model, &stored(&tensors), Path::new("w")).expect_err("misfits");
     let text = error.to_string();
-    for part in ["3 tensors", "`layer0.bias`", "[7]", "`layer1.weight`", "[2, 5]", "`extra.thing`"] {
+    for part in [
+        "3 tensors",
+        "`layer0.bias`",
+        "[7]",
+        "`layer1.weight`",
+        "[2, 5]",
+        "`extra.thing`",
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert_eq!(model.parameters(), before);
@@ -71,7 +95,10 @@ fn biases_of_an_lstm_are_summed_and_estimates_become_buffers() {
     tensors.insert("output.bias".into(), counted(&[2]));
     state_dict::load_bytes(&mut model, &stored(&tensors), Path::new("w")).expect("it fits");
     assert_eq!(model.parameter("reader.bias").expect("it"), [0.0, 2.0, 4.0, 6.0]);
-    assert_eq!(model.parameter("reader.from_input").expect("it")[..4], [0.0, 2.0, 4.0, 6.0]);
+    assert_eq!(
+        model.parameter("reader.from_input").expect("it")[..4],
+        [0.0, 2.0, 4.0, 6.0]
+    );
 }
 
 fn small_resnet() -> Model {
@@ -109,6 +136,8 @@ fn torchvisions_names_fill_a_residual_network() {
     // [o, i, h, w] at (1, 0, 2, 1) is [h, w, i, o] at (2, 1, 0, 1).
     let spread = model.parameter("stage0.block0.spread.weight").expect("it");
     assert_eq!(spread[(2 * 3 + 1) * 4 + 1], 18.0 + 7.0);
-    let estimate = model.buffer("stage0.block0.shortcut.norm.running_variance").expect("it");
+    let estimate = model
+        .buffer("stage0.block0.shortcut.norm.running_variance")
+        .expect("it");
     assert_eq!(estimate[7], 7.0);
 }

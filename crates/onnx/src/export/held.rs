@@ -46,14 +46,6 @@ impl Held {
         self.extents.len()
     }
 
-    /// The numbers, if they are known and none is repeated.
-    pub(super) fn values(&self) -> Option<&Arc<[f32]>> {
-        match &self.place {
-            Place::Known { values, .. } if !self.repeated.contains(&true) => Some(values),
-            _ => None,
-        }
-    }
-
     /// The only number of a known value that has one; repetition makes no difference.
     pub(super) fn number(&self) -> Option<f32> {
         match &self.place {
@@ -65,7 +57,9 @@ impl Held {
     /// The extents of what is held: 1 where it is repeated.
     pub(super) fn held_extents(&self) -> Vec<Extent> {
         let pairs = self.extents.iter().zip(&self.repeated);
-        pairs.map(|(&e, &r)| if r { Extent::fixed(1) } else { e }).collect()
+        pairs
+            .map(|(&e, &r)| if r { Extent::fixed(1) } else { e })
+            .collect()
     }
 
     pub(super) fn transposed(&self, order: &[usize]) -> Option<Held> {

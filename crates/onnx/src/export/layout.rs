@@ -7,9 +7,7 @@ impl Writer {
     /// The name of a tensor whose axis `i` is the value's axis `order[i]`; repeated axes have extent 1.
     pub(super) fn arranged(&mut self, value: &Held, order: &[usize]) -> String {
         match &value.place {
-            Place::Known { name, values } => {
-                self.known(name, &known_dims(value), values, order)
-            }
+            Place::Known { name, values } => self.known(name, &known_dims(value), values, order),
             Place::Named { name, order: held } => {
                 let place = |axis: &usize| held.iter().position(|a| a == axis).unwrap_or(*axis);
                 let perm: Vec<usize> = order.iter().map(place).collect();
@@ -50,5 +48,9 @@ impl Writer {
 /// The extents of known numbers.
 pub(super) fn known_dims(value: &Held) -> Vec<usize> {
     // Known numbers never follow the batch unless repeated along it.
-    value.held_extents().iter().map(|e| e.fixed.max(0) as usize).collect()
+    value
+        .held_extents()
+        .iter()
+        .map(|e| e.fixed.max(0) as usize)
+        .collect()
 }

@@ -27,7 +27,13 @@ pub(super) fn unrolled(w: &mut Writer, loops: [&While; 2], args: &[&Held]) -> Re
 
 pub(super) fn branch(w: &mut Writer, branches: [&If; 2], args: &[&Held]) -> Result<Vec<Held>, String> {
     let side = |taken: bool| -> [&Graph; 2] {
-        branches.map(|b| if taken { b.then.as_ref() } else { b.otherwise.as_ref() })
+        branches.map(|b| {
+            if taken {
+                b.then.as_ref()
+            } else {
+                b.otherwise.as_ref()
+            }
+        })
     };
     match args.first().and_then(|c| c.number()) {
         Some(condition) => walk(

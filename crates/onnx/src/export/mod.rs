@@ -55,7 +55,9 @@ impl Export {
     /// are whole numbers held as `f32`, as everywhere in Synod.
     pub fn bytes(&self, model: &Model) -> Result<Vec<u8>> {
         let graphs = [model.graph(2)?, model.graph(3)?];
-        let graph = self.graph(model, [&graphs[0], &graphs[1]]).map_err(Error::Export)?;
+        let graph = self
+            .graph(model, [&graphs[0], &graphs[1]])
+            .map_err(Error::Export)?;
         let file = ModelProto {
             ir_version: Some(8),
             producer_name: "synod".into(),
@@ -78,7 +80,9 @@ impl Export {
         let mut args: Vec<Held> = vec![];
         for (layout, values) in layouts {
             for entry in layout.entries() {
-                let data = values.get(entry.range.clone()).ok_or("a parameter has no values")?;
+                let data = values
+                    .get(entry.range.clone())
+                    .ok_or("a parameter has no values")?;
                 args.push(Held::known(&entry.name, entry.shape.dims(), data.into()));
             }
         }
@@ -105,11 +109,18 @@ impl Export {
         writer: &mut Writer,
     ) -> std::result::Result<(ValueInfo, Held), String> {
         let last = |g: &Graph| g.params().last().copied().ok_or("the model takes nothing");
-        let shapes = [graphs[0].shape(last(graphs[0])?), graphs[1].shape(last(graphs[1])?)];
+        let shapes = [
+            graphs[0].shape(last(graphs[0])?),
+            graphs[1].shape(last(graphs[1])?),
+        ];
         let extents = Extent::of(shapes[0].dims(), shapes[1].dims());
         let name = writer.fresh("input");
         let images = self.channels_first && model.input_shape().rank() == 3;
-        let order = if images { vec![0, 3, 1, 2] } else { (0..extents.len()).collect() };
+        let order = if images {
+            vec![0, 3, 1, 2]
+        } else {
+            (0..extents.len()).collect()
+        };
         let stored: Vec<Extent> = order.iter().map(|&a| extents[a]).collect();
         let info = writer::value_info(&name, &stored);
         Ok((info, Held::data(name, extents, order)))

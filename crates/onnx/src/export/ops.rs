@@ -50,17 +50,27 @@ pub(super) fn walk(w: &mut Writer, graphs: [&Graph; 2], args: Vec<Held>) -> Resu
         }
     }
     let outs = two.outputs().iter().map(|o| values[o.index()].clone());
-    outs.collect::<Option<_>>().ok_or_else(|| "an output is never defined".into())
+    outs.collect::<Option<_>>()
+        .ok_or_else(|| "an output is never defined".into())
 }
 
-fn write(w: &mut Writer, ops: [&Op; 2], args: &[&Held], same: bool, mut outs: Vec<Vec<Extent>>) -> Result<Vec<Held>> {
+fn write(
+    w: &mut Writer,
+    ops: [&Op; 2],
+    args: &[&Held],
+    same: bool,
+    mut outs: Vec<Vec<Extent>>,
+) -> Result<Vec<Held>> {
     if let [Op::While(x), Op::While(y)] = ops {
         return unrolled(w, [x, y], args);
     }
     if let [Op::If(x), Op::If(y)] = ops {
         return branch(w, [x, y], args);
     }
-    let out = outs.pop().filter(|_| outs.is_empty()).ok_or("it has no counterpart")?;
+    let out = outs
+        .pop()
+        .filter(|_| outs.is_empty())
+        .ok_or("it has no counterpart")?;
     let one = match (ops[0], args) {
         (Op::Const(c), _) => Held::known("constant", c.shape.dims(), c.data.clone()),
         (Op::Full(full), _) => repeated(full.value, out),
@@ -194,7 +204,10 @@ fn order_held(x: &Held) -> Vec<usize> {
 fn reduce(w: &mut Writer, r: &Reduce, x: &Held, out: Vec<Extent>) -> Result<Held> {
     let order = order_held(x);
     let name = w.full(x, &order)?;
-    let axes: Vec<i64> = (0..order.len()).filter(|&i| r.axes.contains(&order[i])).map(|i| i as i64).collect();
+    let axes: Vec<i64> = (0..order.len())
+        .filter(|&i| r.axes.contains(&order[i]))
+        .map(|i| i as i64)
+        .collect();
     let keep = ("keepdims", Setting::Int(0));
     let name = match r.kind {
         _ if axes.is_empty() => name,
@@ -212,22 +225,35 @@ fn reduce(w: &mut Writer, r: &Reduce, x: &Held, out: Vec<Extent>) -> Result<Held
         }
     };
     let kept = r.kept(x.rank());
-    let left = order.iter().filter_map(|a| kept.iter().position(|k| k == a)).collect();
+    let left = order
+        .iter()
+        .filter_map(|a| kept.iter().position(|k| k == a))
+        .collect();
     Ok(Held::data(name, out, left))
 }
 
 /// Nothing is repeated yet: most ops of ONNX do so themselves.
 fn broadcast(w: &mut Writer, b: &Broadcast, x: &Held, out: Vec<Extent>) -> Held {
     let mut repeated = vec![true; out.len()];
-    b.axes.iter().zip(&x.repeated).for_each(|(&a, &r)| repeated[a] = r);
+    b.axes
+        .iter()
+        .zip(&x.repeated)
+        .for_each(|(&a, &r)| repeated[a] = r);
     let place = match &x.place {
         known @ Place::Known { .. } => known.clone(),
         Place::Named { .. } => {
             let name = w.arranged(x, &(0..x.rank()).collect::<Vec<_>>());
-            let new: Vec<i64> = (0..out.len()).filter(|a| !b.axes.contains(a)).map(|a| a as i64).collect();
+            let new: Vec<i64> = (0..out.len())
+                .filter(|a| !b.axes.contains(a))
+                .map(|a| a as i64)
+                .collect();
             let axes = w.ints(&new);
             Place::Named {
-                name: if new.is_empty() { name } else { w.node("Unsqueeze", &[&name, &axes], &[]) },
+                name: if new.is_empty() {
+                    name
+                } else {
+                    w.node("Unsqueeze", &[&name, &axes], &[])
+                },
                 order: (0..out.len()).collect(),
             }
         }
@@ -310,7 +336,10 @@ fn slice(w: &mut Writer, slices: [&Slice; 2], x: &Held, out: Vec<Extent>) -> Res
             return Err("a slice follows the batch size".into());
         }
         let numbers = [s.start[axis], s.stop[axis], i, s.step[axis]];
-        parts.iter_mut().zip(numbers).for_each(|(list, n)| list.push(n as i64));
+        parts
+            .iter_mut()
+            .zip(numbers)
+            .for_each(|(list, n)| list.push(n as i64));
     }
     if !parts[0].is_empty() {
         let lists = parts.map(|list| w.ints(&list));
@@ -355,7 +384,10 @@ fn gather(w: &mut Writer, table: &Held, indices: &Held, out: Vec<Extent>) -> Res
 
 /// A block put at one known row among zeros.
 fn scatter(w: &mut Writer, rows: usize, indices: &Held, x: &Held, out: Vec<Extent>) -> Result<Held> {
-    let row = indices.number().filter(|_| indices.rank() == 0).map(|n| n as usize);
+    let row = indices
+        .number()
+        .filter(|_| indices.rank() == 0)
+        .map(|n| n as usize);
     let Some(row) = row.filter(|&r| r < rows) else {
         return Err("a scatter at indices from the data has no counterpart here".into());
     };

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::fold::transposed;
 use crate::proto::{
-    Attribute, Dimension, NodeProto, TensorProto, TensorShape, TensorType, TypeProto, ValueInfo, element, kind,
+    Attribute, Dimension, NodeProto, TensorProto, TensorShape, TensorType, TypeProto, ValueInfo, element,
+    kind,
 };
 
 /// An extent `fixed + per_example · batch`.
@@ -45,8 +46,6 @@ impl Extent {
 pub(super) enum Setting {
     Int(i64),
     Ints(Vec<i64>),
-    Float(f32),
-    Text(&'static str),
 }
 
 #[derive(Debug, Default)]
@@ -110,7 +109,13 @@ impl Writer {
     }
 
     /// Adds known numbers with their axes in `order`; what is used often is written once.
-    pub(super) fn known(&mut self, name: &str, dims: &[usize], values: &Arc<[f32]>, order: &[usize]) -> String {
+    pub(super) fn known(
+        &mut self,
+        name: &str,
+        dims: &[usize],
+        values: &Arc<[f32]>,
+        order: &[usize],
+    ) -> String {
         let key = (values.as_ptr() as usize, dims.to_vec(), order.to_vec());
         if let Some((name, _)) = self.known.get(&key) {
             return name.clone();
@@ -207,17 +212,9 @@ fn attribute(name: &str, setting: &Setting) -> Attribute {
             attribute.i = Some(*i);
             kind::INT
         }
-        Setting::Float(f) => {
-            attribute.f = Some(*f);
-            kind::FLOAT
-        }
         Setting::Ints(list) => {
             attribute.ints = list.clone();
             kind::INTS
-        }
-        Setting::Text(text) => {
-            attribute.s = Some(text.as_bytes().to_vec());
-            kind::STRING
         }
     });
     attribute

@@ -9,6 +9,8 @@ mod linear;
 mod plan;
 mod recurrent;
 mod shapes;
+#[cfg(test)]
+mod tests;
 mod view;
 
 use std::cell::RefCell;
@@ -152,7 +154,7 @@ impl Import {
                 if let Item::View(view) = &item
                     && let Some(error) = view.tensor().error()
                 {
-                    return Err(fail(error.to_string()));
+                    return Err(fail(described(error)));
                 }
                 made.insert(name, item);
             }
@@ -170,6 +172,19 @@ fn title(node: &NodeProto) -> String {
     match node.name.as_str() {
         "" => format!("that gives `{}` ({})", node.output.join("`, `"), node.op_type),
         name => format!("`{name}` ({})", node.op_type),
+    }
+}
+
+/// The engine's word on an op, without the line of this crate that applied it.
+fn described(error: &synod_engine::Error) -> String {
+    match error {
+        synod_engine::Error::Op {
+            op,
+            arguments,
+            problem,
+            ..
+        } => format!("`{op}` cannot take {arguments}: {problem}"),
+        other => other.to_string(),
     }
 }
 

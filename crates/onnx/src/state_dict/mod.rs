@@ -1,8 +1,8 @@
 //! PyTorch's weights for models of the zoo: a state dict, stored as safetensors.
 //!
 //! Modules are matched by name: those of Synod's own layers, torchvision's for residual networks, those of PyTorch's
-//! examples for the variational autoencoder. Kinds of modules of which none is named so are matched in the natural order of
-//! their names, as `0`, `2`, `4` of an `nn.Sequential`.
+//! examples for the variational autoencoder. Kinds of modules that are not all named so are matched in the natural order of
+//! their names, as `0`, `2`, `4` of an `nn.Sequential` or `conv1`, `conv2`.
 
 mod names;
 mod tensors;
@@ -105,7 +105,8 @@ fn arranged(
         (Kind::Dense, "weight") | (Kind::Lstm | Kind::Gru, "from_input" | "from_state") => &[1, 0],
         _ => &[0, 1][..dims.len().min(2)],
     };
-    let fits = |a: &Array| a.dims.len() == order.len() && order.iter().map(|&i| a.dims[i]).eq(dims.iter().copied());
+    let fits =
+        |a: &Array| a.dims.len() == order.len() && order.iter().map(|&i| a.dims[i]).eq(dims.iter().copied());
     if let Some(bad) = found.iter().find(|a| !fits(a)) {
         return Err(format!("its extents are {:?}", bad.dims));
     }

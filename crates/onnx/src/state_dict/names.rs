@@ -64,7 +64,14 @@ pub(super) fn theirs(tensors: &BTreeMap<String, Array>) -> Vec<Module> {
                 };
                 let state = tensors.get(&name.replace("weight_ih_l", "weight_hh_l"));
                 let hidden = state.and_then(|s| s.dims.get(1).copied()).unwrap_or(1);
-                (if *rows == 3 * hidden { Kind::Gru } else { Kind::Lstm }, layer)
+                (
+                    if *rows == 3 * hidden {
+                        Kind::Gru
+                    } else {
+                        Kind::Lstm
+                    },
+                    layer,
+                )
             }
             _ => continue,
         };
@@ -145,7 +152,7 @@ fn torchvision(part: &str) -> Option<String> {
     Some(format!("layer{}.{block}.{unit}", stage + 1))
 }
 
-/// Pairs parts with modules, by name or, for kinds without any name in common, by order.
+/// Pairs parts with modules, by name or, for kinds that are not all named so, by order.
 pub(super) fn matched(
     ours: &[(String, Kind)],
     theirs: &[Module],
@@ -158,10 +165,13 @@ pub(super) fn matched(
         let modules: Vec<&Module> = theirs.iter().filter(|m| m.kind == kind).collect();
         let by_name = |part: &String| {
             let names = aliases(part);
-            modules.iter().copied().find(|m| m.layer == 0 && names.contains(&m.prefix))
+            modules
+                .iter()
+                .copied()
+                .find(|m| m.layer == 0 && names.contains(&m.prefix))
         };
         let named: Vec<Option<&Module>> = parts.iter().map(|p| by_name(p)).collect();
-        if named.iter().all(Option::is_none) && parts.len() == modules.len() {
+        if named.iter().any(Option::is_none) && parts.len() == modules.len() {
             let ordered = parts.iter().zip(&modules);
             pairs.extend(ordered.map(|(part, &module)| ((*part).clone(), module.clone())));
             continue;
@@ -189,14 +199,20 @@ mod tests {
     fn names_sort_as_people_count() {
         let mut names = vec!["layer10", "layer2", "layer2.b", "layer2.a", "0", "12", "3"];
         names.sort_by_key(|n| natural(n));
-        assert_eq!(names, ["0", "3", "12", "layer2", "layer2.a", "layer2.b", "layer10"]);
+        assert_eq!(
+            names,
+            ["0", "3", "12", "layer2", "layer2.a", "layer2.b", "layer10"]
+        );
     }
 
     #[test]
     fn blocks_are_called_as_in_torchvision() {
         let name = |part| torchvision(part);
         assert_eq!(name("stage0.block2.expand.norm").as_deref(), Some("layer1.2.bn3"));
-        assert_eq!(name("stage3.block0.shortcut").as_deref(), Some("layer4.0.downsample.0"));
+        assert_eq!(
+            name("stage3.block0.shortcut").as_deref(),
+            Some("layer4.0.downsample.0")
+        );
         assert_eq!(name("layer0"), None);
     }
 }
