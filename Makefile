@@ -40,6 +40,9 @@ lint: setup
 parity: setup
 	benchmarks/parity.sh
 
+onnx-check: setup
+	benchmarks/onnx_check.sh
+
 benchmark: setup
 	python3 benchmarks/run.py
 

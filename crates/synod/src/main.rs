@@ -2,7 +2,9 @@
 #![forbid(unsafe_code)]
 
 mod demo;
+mod export;
 mod graph;
+mod import_model;
 mod train;
 
 use std::process::ExitCode;
@@ -22,6 +24,8 @@ enum Command {
     Demo(demo::Demo),
     Graph(graph::GraphCommand),
     Train(train::Train),
+    Export(export::ExportCommand),
+    ImportModel(import_model::ImportCommand),
 }
 
 fn main() -> ExitCode {
@@ -29,6 +33,8 @@ fn main() -> ExitCode {
         Command::Demo(demo) => demo.run(),
         Command::Graph(graph) => graph.run(),
         Command::Train(train) => train.run(),
+        Command::Export(export) => export.run(),
+        Command::ImportModel(import) => import.run(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -21,7 +21,7 @@ pub use dropout::Dropout;
 pub use embedding::Embedding;
 pub use norm::LayerNorm;
 pub use pool::{AveragePool, Flatten, GlobalAveragePool, MaxPool};
-pub use recurrent::{Gru, LastStep, Lstm};
+pub use recurrent::{Gru, LastStep, Lstm, gru, lstm};
 pub use residual::Residual;
 
 /// A function of a batch of examples with parameters from a [`Scope`].

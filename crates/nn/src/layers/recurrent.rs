@@ -45,17 +45,28 @@ impl Lstm {
 
 impl Layer for Lstm {
     fn forward(&self, scope: &Scope, x: &Tensor) -> Tensor {
-        let (weight, n) = (scope.get(self.from_state), self.hidden);
-        let inputs = projected(x, scope.get(self.from_input), scope.get(self.bias));
+        let weights = [self.from_input, self.from_state, self.bias].map(|p| scope.get(p));
         let batch = x.shape().dims().first().copied().unwrap_or(0);
-        let start = (Tensor::zeros([batch, n]), Tensor::zeros([batch, n]));
-        unrolled(&inputs, start, |(h, c), input| {
-            let gates = h.dot(weight) + input;
-            let gate = |i: usize| gates.slice(1, i * n..(i + 1) * n);
-            let c = gate(1).sigmoid() * c + gate(0).sigmoid() * gate(2).tanh();
-            (gate(3).sigmoid() * c.tanh(), c)
-        })
+        let start = (
+            Tensor::zeros([batch, self.hidden]),
+            Tensor::zeros([batch, self.hidden]),
+        );
+        lstm(x, weights, start).0
     }
+}
+
+/// An LSTM over `[batch, time, features]` from the weights that [`Lstm`] holds (`from_input`, `from_state`, `bias`) and a
+/// state (hidden, cell) to start with: every hidden state `[batch, time, hidden]`, and the state after the last time.
+pub fn lstm(x: &Tensor, weights: [&Tensor; 3], start: (Tensor, Tensor)) -> (Tensor, (Tensor, Tensor)) {
+    let [from_input, weight, bias] = weights;
+    let n = bias.shape().elements() / 4;
+    let inputs = projected(x, from_input, bias);
+    unrolled(&inputs, start, |(h, c), input| {
+        let gates = h.dot(weight) + input;
+        let gate = |i: usize| gates.slice(1, i * n..(i + 1) * n);
+        let c = gate(1).sigmoid() * c + gate(0).sigmoid() * gate(2).tanh();
+        (gate(3).sigmoid() * c.tanh(), c)
+    })
 }
 
 /// A gated recurrent unit, with PyTorch's definitions and gate order (reset, update, new) and both its biases.
@@ -84,24 +95,29 @@ impl Gru {
 
 impl Layer for Gru {
     fn forward(&self, scope: &Scope, x: &Tensor) -> Tensor {
-        let (weight, bias, n) = (
-            scope.get(self.from_state),
-            scope.get(self.state_bias),
-            self.hidden,
-        );
-        let inputs = projected(x, scope.get(self.from_input), scope.get(self.input_bias));
+        let weights =
+            [self.from_input, self.from_state, self.input_bias, self.state_bias].map(|p| scope.get(p));
         let batch = x.shape().dims().first().copied().unwrap_or(0);
-        // The second state is a stand-in: a unit has only one.
-        let start = (Tensor::zeros([batch, n]), Tensor::scalar(0.0));
-        unrolled(&inputs, start, |(h, none), input| {
-            let state = h.dot(weight) + bias;
-            let part = |x: &Tensor, i: usize| x.slice(1, i * n..(i + 1) * n);
-            let reset = (part(&input, 0) + part(&state, 0)).sigmoid();
-            let update = (part(&input, 1) + part(&state, 1)).sigmoid();
-            let new = (part(&input, 2) + reset * part(&state, 2)).tanh();
-            (&new + update * (h - &new), none)
-        })
+        gru(x, weights, Tensor::zeros([batch, self.hidden])).0
     }
+}
+
+/// A GRU over `[batch, time, features]` from the weights that [`Gru`] holds (`from_input`, `from_state`, `input_bias`,
+/// `state_bias`) and a state to start with: every state `[batch, time, hidden]`, and the one after the last time.
+pub fn gru(x: &Tensor, weights: [&Tensor; 4], start: Tensor) -> (Tensor, Tensor) {
+    let [from_input, weight, input_bias, bias] = weights;
+    let n = bias.shape().elements() / 3;
+    let inputs = projected(x, from_input, input_bias);
+    // The second state is a stand-in: a unit has only one.
+    let (all, (last, _)) = unrolled(&inputs, (start, Tensor::scalar(0.0)), |(h, none), input| {
+        let state = h.dot(weight) + bias;
+        let part = |x: &Tensor, i: usize| x.slice(1, i * n..(i + 1) * n);
+        let reset = (part(&input, 0) + part(&state, 0)).sigmoid();
+        let update = (part(&input, 1) + part(&state, 1)).sigmoid();
+        let new = (part(&input, 2) + reset * part(&state, 2)).tanh();
+        (&new + update * (h - &new), none)
+    });
+    (all, last)
 }
 
 /// The last element of a sequence: `[batch, time, features]` to `[batch, features]`.
@@ -132,14 +148,15 @@ fn projected(x: &Tensor, weight: &Tensor, bias: &Tensor) -> Tensor {
     rows.reshape([batch, time, width]).transpose(&[1, 0, 2])
 }
 
-/// Runs `step` over the first axis of `inputs` and gives the first state after every step, `[batch, time, hidden]`.
+/// Runs `step` over the first axis of `inputs` and gives the first state after every step, `[batch, time, hidden]`, and
+/// both after the last.
 fn unrolled(
     inputs: &Tensor,
     start: (Tensor, Tensor),
     step: impl Fn((Tensor, Tensor), Tensor) -> (Tensor, Tensor),
-) -> Tensor {
+) -> (Tensor, (Tensor, Tensor)) {
     let (&[time, batch, width], &[_, hidden]) = (inputs.shape().dims(), start.0.shape().dims()) else {
-        return inputs.clone();
+        return (inputs.clone(), start);
     };
     let some = |mut state: (Tensor, Tensor), part: &Tensor, count: usize| {
         let mut seen = vec![];
@@ -155,7 +172,7 @@ fn unrolled(
         _ => (time / STEPS, time % STEPS),
     };
     if time == 0 {
-        return Tensor::zeros([batch, 0, hidden]);
+        return (Tensor::zeros([batch, 0, hidden]), start);
     }
     let (mut all, mut state) = (vec![], start);
     if passes > 0 {
@@ -175,7 +192,9 @@ fn unrolled(
     }
     if rest > 0 {
         let last = inputs.slice(0, time - rest..time);
-        all.push(some(state, &last, rest).0);
+        let (seen, after) = some(state, &last, rest);
+        all.push(seen);
+        state = after;
     }
-    Tensor::concat(&all, 0).transpose(&[1, 0, 2])
+    (Tensor::concat(&all, 0).transpose(&[1, 0, 2]), state)
 }
