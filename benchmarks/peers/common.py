@@ -11,6 +11,7 @@ import time
 WIDTHS = [460, 80, 60, 40, 20, 40, 60, 80, 100, 460]
 ROWS, BATCH = 10_120, 10
 LEARNING_RATE, ALPHA, EPSILON = 1e-4, 0.9, 1e-7
+CHARACTERS, CHARACTER_TIMES = 90, 80  # the character model: vocabulary and length
 LEARNED = 0.35  # RMSE of the data's mean is 0.289, of an output of zeros 0.577
 SAMPLE_SECONDS = 0.5  # one repetition of a short operation repeats it for about this long
 

@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 
 mod parity;
+mod parity_ops;
+mod tensors;
 mod workloads;
 
 use anyhow::Result;
@@ -45,6 +47,8 @@ enum Workload {
     },
     /// Trains from given weights and data, so that any framework can be compared step for step.
     Parity(parity::Parity),
+    /// Compares every op with another framework's results and gradients.
+    ParityOps(parity_ops::ParityOps),
 }
 
 /// What every workload takes.
@@ -68,5 +72,6 @@ fn main() -> Result<()> {
         Workload::AutoencoderInference { batch, common } => workloads::inference(batch, common),
         Workload::Gemm { m, n, k, common } => workloads::gemm(m, n, k, common),
         Workload::Parity(parity) => parity.run(),
+        Workload::ParityOps(parity) => parity.run(),
     }
 }
