@@ -138,7 +138,8 @@ def softmax():
 
 
 def recurrent(kind, gates):
-    batch, time, features, hidden = pick.randint(1, 5), pick.choice([1, 7, 16, 17, 40]), pick.randint(1, 9), pick.randint(1, 20)
+    batch, time = pick.randint(1, 5), pick.choice([1, 7, 16, 17, 40])
+    features, hidden = pick.randint(1, 9), pick.randint(1, 20)
     made = getattr(torch.nn, kind.upper())(features, hidden, batch_first=True)
     weights = [made.weight_ih_l0.detach().T.contiguous(), made.weight_hh_l0.detach().T.contiguous(),
                made.bias_ih_l0.detach()]

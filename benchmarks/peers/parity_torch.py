@@ -41,10 +41,24 @@ def char_lstm(rows):
     return models.CharLstm(), x, y, loss, {"inputs": x, "targets": y}
 
 
+def gentle(model):
+    """Damps what every block adds, and moves the normalised values off ReLU's edge.
+
+    From the usual start, on batches this small, 20 steps are chaotic: PyTorch with images channels-last ends more than
+    100 % away from PyTorch without, and even the first gradients differ by 2 %.
+    """
+    for name, module in model.named_modules():
+        if isinstance(module, torch.nn.BatchNorm2d):
+            torch.nn.init.normal_(module.bias, 0, 0.1)
+            if ".expand." in name:
+                torch.nn.init.constant_(module.weight, 0.2)
+    return model
+
+
 def resnet(version):
     def make(rows):
         x, y = torch.randn(rows, 3, 64, 64), torch.randint(CLASSES, [rows])
-        model = models.Resnet50(version, CLASSES)
+        model = gentle(models.Resnet50(version, CLASSES))
         return model, x, y, F.cross_entropy, {"inputs": x.permute(0, 2, 3, 1), "targets": y}
 
     return make
