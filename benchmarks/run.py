@@ -18,6 +18,7 @@ from statistics import median
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
+RECORDS = HERE / "results" / "records"
 PROCESS_LIMIT = 900  # seconds
 QUIET, PATIENCE = 0.2, 10  # wait until less than so many CPUs are busy, for at most so many seconds
 
@@ -27,6 +28,16 @@ SYNOD, TWO_CLIENTS = "Synod", "Synod, two clients on two threads"
 class Rival:
     def __init__(self, name, script, mode, bar=None):
         self.name, self.script, self.mode, self.bar = name, script, mode, bar
+
+
+class Workload:
+    """What is run, who is compared, and the bars: `best_bar` against whichever rival is fastest in a round, `memory_bar`
+    for Synod's peak memory as a share of that of the named rival."""
+
+    def __init__(self, title, arguments, rivals, field="samples_per_second", unit="samples/s", threads=1, records=False,
+                 best_bar=None, memory_bar=None):
+        self.title, self.arguments, self.rivals, self.field, self.unit = title, arguments, rivals, field, unit
+        self.threads, self.records, self.best_bar, self.memory_bar = threads, records, best_bar, memory_bar
 
 
 # A bar is the least acceptable ratio rival / Synod in seconds, that is, how many times faster Synod must be.
@@ -63,16 +74,52 @@ PRODUCTS = [
     Rival("faer", "rust", "faer"),
     Rival("gemm", "rust", "gemm"),
 ]
-# name: (title, arguments, field of the JSON line shown beside the seconds, its unit, rivals)
+
+
+def pytorch(*modes, bar=None):
+    return [Rival(f"PyTorch {mode}", "torch", mode, bar) for mode in modes]
+
+
+GRAPHS = [Rival("TensorFlow, epoch in one graph", "tensorflow", "epoch-graph"),
+          Rival("MindSpore graph", "mindspore", "graph")]
+IMAGES = pytorch("eager", "nchw", "fused", "compile")
+RESNET_INFERENCE = [Rival("ONNX Runtime", "onnxruntime", "cpu", 0.9), *pytorch("eager", "nchw", "compile"),
+                    Rival("TensorFlow function", "tensorflow", "epoch-graph"), GRAPHS[1]]
+LOADERS = [Rival(f"DataLoader, {what}, {n} workers", "torch", f"{way}-{n}")
+           for way, what in (("workers", "row by row"), ("batched", "batch by batch")) for n in (0, 1, 2)]
 WORKLOADS = {
-    "autoencoder": ("Autoencoder, one epoch of training (10,120 rows, batch 10, RMSprop), one thread",
-                    ["autoencoder"], "samples_per_second", "samples/s", TRAINING),
-    "inference-1": ("Autoencoder inference, batch 1, one thread",
-                    ["autoencoder-inference", "--batch", "1"], "samples_per_second", "samples/s", inference(4)),
-    "inference-1024": ("Autoencoder inference, batch 1024, one thread",
-                       ["autoencoder-inference", "--batch", "1024"], "samples_per_second", "samples/s", inference(1.1)),
-    "gemm-1024": ("Matrix product 1024³, f32, one thread", ["gemm", "1024", "1024", "1024"], "gflops", "GFLOP/s", PRODUCTS),
-    "gemm-2048": ("Matrix product 2048³, f32, one thread", ["gemm", "2048", "2048", "2048"], "gflops", "GFLOP/s", PRODUCTS),
+    "autoencoder": Workload("Autoencoder, one epoch of training (10,120 rows, batch 10, RMSprop), one thread",
+                            ["autoencoder"], TRAINING),
+    "inference-1": Workload("Autoencoder inference, batch 1, one thread", ["autoencoder-inference", "--batch", "1"],
+                            inference(4)),
+    "inference-1024": Workload("Autoencoder inference, batch 1024, one thread",
+                               ["autoencoder-inference", "--batch", "1024"], inference(1.1)),
+    "gemm-1024": Workload("Matrix product 1024³, f32, one thread", ["gemm", "1024", "1024", "1024"], PRODUCTS,
+                          "gflops", "GFLOP/s"),
+    "gemm-2048": Workload("Matrix product 2048³, f32, one thread", ["gemm", "2048", "2048", "2048"], PRODUCTS,
+                          "gflops", "GFLOP/s"),
+    "mlp-2nn": Workload("2NN, one epoch of training (10,000 images, batch 10, SGD), one thread", ["mlp-2nn"],
+                        [Rival("JAX, epoch in one scan", "jax", "scan", 1.2),
+                         *pytorch("eager", "foreach", "fused", "compile", bar=4), *GRAPHS]),
+    "cnn-mnist-10": Workload("CNN, one epoch of training (1,000 images, batch 10, SGD), one thread",
+                             ["cnn-mnist", "--batch", "10"], [*IMAGES, *GRAPHS], best_bar=1.3),
+    "cnn-mnist-50": Workload("CNN, one epoch of training (1,000 images, batch 50, SGD), one thread",
+                             ["cnn-mnist", "--batch", "50"], [*IMAGES, *GRAPHS], best_bar=1.0),
+    "char-lstm": Workload("Character LSTM, one epoch of training (100 sequences of 80, batch 10, SGD), one thread",
+                          ["char-lstm"], [*pytorch("eager", "fused", "compile", bar=2), *GRAPHS]),
+    "resnet50-train": Workload("ResNet-50, one step of training (224 x 224, batch 8, SGD with momentum), two threads",
+                               ["resnet50-train", "--batch", "8"], [*IMAGES, *GRAPHS], "peak_memory_mb",
+                               "MB at the peak", threads=2, best_bar=1.0, memory_bar=("PyTorch eager", 1.0)),
+    "resnet50-inference-1": Workload("ResNet-50 inference, f32, batch 1, two threads",
+                                     ["resnet50-inference", "--batch", "1"], RESNET_INFERENCE, threads=2),
+    "resnet50-inference-8": Workload("ResNet-50 inference, f32, batch 8, two threads",
+                                     ["resnet50-inference", "--batch", "8"], RESNET_INFERENCE, threads=2),
+    "record-scan": Workload("Scan of 1,000,000 rows of 40 for a time range and a label, one thread", ["record-scan"],
+                            [Rival("pyarrow, Parquet as by default", "pyarrow", "default", 1.0),
+                             Rival("pyarrow, Parquet plain", "pyarrow", "plain", 1.0)],
+                            unit="rows/s", records=True),
+    "pipeline": Workload("Shuffled batches of 128 from 1,000,000 rows of 40, an epoch, two threads",
+                         ["pipeline", "--batch", "128"], LOADERS, unit="rows/s", threads=2, records=True, best_bar=3),
 }
 TWO_CLIENTS_BAR = 1.9  # times the work of one client per second
 LIMITS = [("first_step_ms", "Start to first training step", 50), ("compile_ms", "Compilation of the training graph", 20)]
@@ -143,6 +190,17 @@ def prepare(scripts):
     return commands
 
 
+def make_records(prepared):
+    """The rows that Synod and its rivals read; made once."""
+    command, error = prepared
+    if error or (RECORDS / "values.npy").exists():
+        return
+    say("writing the record file")
+    _, error = run([*command, "make-records", "--data", RECORDS])
+    if error:
+        say(f"  {error}")
+
+
 def measure(prepared, arguments):
     """One process: its JSON line as a dictionary, with `error` set if there is none."""
     command, error = prepared
@@ -160,13 +218,15 @@ def measure(prepared, arguments):
 
 def rounds_of(name, commands, options, log):
     """[{contender: line}], one per round."""
-    _, arguments, _, _, rivals = WORKLOADS[name]
-    arguments = [*arguments, "--reps", str(options.reps)]
-    contenders = {SYNOD: (SYNOD, [*arguments, "--threads", "1", "--json"])}
+    workload = WORKLOADS[name]
+    arguments, threads = [*workload.arguments, "--reps", str(options.reps)], str(workload.threads)
+    if workload.records:
+        arguments += ["--data", str(RECORDS)]
+    contenders = {SYNOD: (SYNOD, [*arguments, "--threads", threads, "--json"])}
     if name == "autoencoder":
         contenders[TWO_CLIENTS] = (SYNOD, [*arguments, "--threads", "2", "--json"])
-    for rival in rivals:
-        contenders[rival.name] = (rival.script, [*arguments, "--threads", "1", "--mode", rival.mode])
+    for rival in workload.rivals:
+        contenders[rival.name] = (rival.script, [*arguments, "--threads", threads, "--mode", rival.mode])
     shuffle, rounds = random.Random(f"{options.seed} {name}"), []
     for number in range(options.rounds):
         order, lines = list(contenders), {}
@@ -213,10 +273,10 @@ def verdict(reached):
 
 def table(name, rounds):
     """The lines of one workload's table, and its failures."""
-    title, _, field, unit, rivals = WORKLOADS[name]
-    lines = [f"## {title}", "", f"| | time | {unit} | times Synod's time | bar | |", "|---|---|---|---|---|---|"]
-    failures = []
-    for rival in [Rival(SYNOD, SYNOD, None), *rivals]:
+    workload, failures = WORKLOADS[name], []
+    lines = [f"## {workload.title}", "", f"| | time | {workload.unit} | times Synod's time | bar | |",
+             "|---|---|---|---|---|---|"]
+    for rival in [Rival(SYNOD, SYNOD, None), *workload.rivals]:
         bar = f"≥ {rival.bar}" if rival.bar else ""
         times, error = valid(rounds, rival.name), first_error(rounds, rival.name)
         if error:
@@ -224,12 +284,32 @@ def table(name, rounds):
         if not times:
             lines.append(f"| {rival.name} | failed | | | {bar} | {'**not measured**' if bar else ''} |")
             continue
-        rates = valid(rounds, rival.name, field)
+        rates = valid(rounds, rival.name, workload.field)
         against = [] if rival.name == SYNOD else ratios(rounds, rival.name, SYNOD)
         judged = (verdict(median(against) >= rival.bar) if against else "**not measured**") if rival.bar else ""
         lines.append(f"| {rival.name} | {spread(times, seconds)} | {f'{median(rates):,.0f}' if rates else ''} | "
                      f"{spread(against, '{:.2f}'.format) if against else ''} | {bar} | {judged} |")
-    return [*lines, ""], failures
+    return [*lines, *whole_workload_bars(workload, rounds), ""], failures
+
+
+def whole_workload_bars(workload, rounds):
+    """Rows for the bars that concern all rivals, or memory instead of time."""
+    rows = []
+    if bar := workload.best_bar:
+        names = [rival.name for rival in workload.rivals]
+        best = [min(ratios([lines], name, SYNOD)[0] for name in names if ratios([lines], name, SYNOD))
+                for lines in rounds if any(ratios([lines], name, SYNOD) for name in names)]
+        judged = verdict(median(best) >= bar) if best else "**not measured**"
+        shown = spread(best, "{:.2f}".format) if best else ""
+        rows.append(f"| Fastest rival of each round | | | {shown} | ≥ {bar} | {judged} |")
+    if workload.memory_bar:
+        name, bar = workload.memory_bar
+        shares = [lines[SYNOD]["peak_memory_mb"] / lines[name]["peak_memory_mb"] for lines in rounds
+                  if "median" in lines[SYNOD] and "median" in lines[name]]
+        judged = verdict(median(shares) <= bar) if shares else "**not measured**"
+        shown = spread(shares, "{:.2f}".format) if shares else ""
+        rows.append(f"| Synod's peak memory as a share of {name} | | {shown} | | ≤ {bar} | {judged} |")
+    return rows
 
 
 def training_limits(rounds):
@@ -274,7 +354,7 @@ def versions(results):
 def report(results, options):
     part = []
     if options.only:
-        part.append(f"only {options.only}")
+        part.append(f"only {', '.join(options.only)}")
     if options.quick:
         part.append("a quick run, too short to judge by")
     tables, failures = [], []
@@ -309,7 +389,7 @@ def report(results, options):
 def parse():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="two rounds of one repetition: checks that all runs")
-    parser.add_argument("--only", choices=WORKLOADS, metavar="WORKLOAD", help=", ".join(WORKLOADS))
+    parser.add_argument("--only", choices=WORKLOADS, nargs="+", metavar="WORKLOAD", help=", ".join(WORKLOADS))
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--seed", type=int, default=0, help="of the order within the rounds")
     parser.add_argument("--output", type=Path, default=ROOT / "BENCHMARKS.md")
@@ -326,8 +406,10 @@ def main():
     if target := os.environ.get("CARGO_TARGET_DIR"):
         os.environ["CARGO_TARGET_DIR"] = os.path.abspath(target)  # cargo runs in other directories than ours
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"  # leave the source tree clean
-    names = [options.only] if options.only else list(WORKLOADS)
-    commands = prepare(dict.fromkeys(rival.script for name in names for rival in WORKLOADS[name][4]))
+    names = options.only or list(WORKLOADS)
+    commands = prepare(dict.fromkeys(rival.script for name in names for rival in WORKLOADS[name].rivals))
+    if any(WORKLOADS[name].records for name in names):
+        make_records(commands[SYNOD])
     results = {}
     directory = HERE / "results"
     directory.mkdir(exist_ok=True)

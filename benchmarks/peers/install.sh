@@ -1,5 +1,5 @@
 #!/bin/sh
-# Usage: install.sh [torch|tensorflow|jax|mindspore|onnxruntime|numpy|all]...
+# Usage: install.sh [torch|tensorflow|jax|mindspore|onnxruntime|numpy|pyarrow|all]...
 # Makes benchmarks/.venv-NAME for each; does nothing where the pinned requirements are already installed.
 set -eu
 peers=$(cd "$(dirname "$0")" && pwd)
@@ -30,5 +30,5 @@ install() {
 }
 
 [ $# -gt 0 ] || set -- all
-[ "$1" != all ] || set -- torch tensorflow jax mindspore onnxruntime numpy
+[ "$1" != all ] || set -- torch tensorflow jax mindspore onnxruntime numpy pyarrow
 for name; do install "$name"; done

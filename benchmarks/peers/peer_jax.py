@@ -58,9 +58,43 @@ def train():
     common.epochs(args, "jax", jax.__version__, epoch)
 
 
+def task():
+    """The 2NN by SGD, a whole epoch in one jitted scan."""
+    if args.workload != "mlp-2nn" or args.mode != "scan":
+        common.unsupported(args)
+    (x, y), rng = common.examples(args.workload), np.random.default_rng(2)
+    rate = common.TASKS[args.workload].rate
+    widths = [784, 200, 200, 10]
+    state = [(jnp.asarray(rng.normal(0, (2 / i) ** 0.5, (i, o)), jnp.float32), jnp.zeros(o))
+             for i, o in zip(widths, widths[1:])]
+
+    def loss_of(parameters, x, y):
+        scores = jax.nn.log_softmax(forward(parameters, x))
+        return -jnp.take_along_axis(scores, y[:, None], 1).mean()
+
+    def one(parameters, batch):
+        loss, gradients = jax.value_and_grad(loss_of)(parameters, *batch)
+        return jax.tree.map(lambda p, g: p - rate * g, parameters, gradients), loss
+
+    def scan(state, x, y, order):
+        order = order[:len(y) // args.batch * args.batch].reshape(-1, args.batch)
+        state, losses = jax.lax.scan(one, state, (x[order], y[order]))
+        return state, losses[-1]
+
+    jitted, x, y = jax.jit(scan, donate_argnums=0), jnp.asarray(x), jnp.asarray(y)
+
+    def epoch():
+        nonlocal state
+        state, loss = jitted(state, x, y, rng.permutation(len(y)))
+        return float(loss)
+
+    common.task_epochs(args, "jax", jax.__version__, epoch)
+
+
 def infer():
     x, call = jnp.asarray(common.data()[:args.batch]), jax.jit(forward)
     common.inference(args, "jax", jax.__version__, lambda: call(parameters, x).block_until_ready())
 
 
-{"autoencoder": train, "autoencoder-inference": infer}.get(args.workload, lambda: common.unsupported(args))()
+own = {"autoencoder": train, "autoencoder-inference": infer, **dict.fromkeys(common.TASKS, task)}
+own.get(args.workload, lambda: common.unsupported(args))()

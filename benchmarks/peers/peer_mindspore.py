@@ -6,6 +6,8 @@ import mindspore
 import numpy as np
 from mindspore import Tensor, nn, ops
 
+import models_mindspore
+
 mindspore.set_device("CPU")
 mindspore.set_context(mode=mindspore.GRAPH_MODE)
 mindspore.set_seed(0)
@@ -45,9 +47,45 @@ def train():
     common.epochs(args, "mindspore", mindspore.__version__, epoch)
 
 
+class WithCrossEntropy(nn.Cell):
+    def __init__(self, network):
+        super().__init__()
+        self.network, self.loss = network, nn.CrossEntropyLoss()
+
+    def construct(self, x, y):
+        scores = self.network(x)
+        return self.loss(scores.reshape((-1, scores.shape[-1])), y.reshape((-1,)))
+
+
+def task():
+    settings, rng = common.TASKS[args.workload], np.random.default_rng(2)
+    x, y = common.examples(args.workload)
+    if x.ndim == 4:
+        x = np.ascontiguousarray(x.transpose(0, 3, 1, 2))  # the only layout of its convolution on processors
+    network = models_mindspore.make(args.workload)
+    optimizer = nn.SGD(network.trainable_params(), settings.rate, settings.momentum)
+    step = nn.TrainOneStepCell(WithCrossEntropy(network), optimizer)
+    step.set_train()
+
+    def epoch():
+        order = rng.permutation(len(x))
+        for start in range(0, len(x) - args.batch + 1, args.batch):
+            rows = order[start:start + args.batch]
+            loss = step(Tensor(x[rows]), Tensor(y[rows]))
+        return float(loss.asnumpy())
+
+    common.task_epochs(args, "mindspore", mindspore.__version__, epoch)
+
+
 def infer():
-    x, network = Tensor(common.data()[:args.batch]), autoencoder().set_train(False)
+    if args.workload == "resnet50-inference":
+        x = Tensor(np.ascontiguousarray(common.images(args.batch).transpose(0, 3, 1, 2)))
+        network = models_mindspore.make(args.workload).set_train(False)
+    else:
+        x, network = Tensor(common.data()[:args.batch]), autoencoder().set_train(False)
     common.inference(args, "mindspore", mindspore.__version__, lambda: network(x).asnumpy())
 
 
-{"autoencoder": train, "autoencoder-inference": infer}.get(args.workload, lambda: common.unsupported(args))()
+own = {"autoencoder": train, "autoencoder-inference": infer, "resnet50-inference": infer,
+       **dict.fromkeys(common.TASKS, task)}
+own.get(args.workload, lambda: common.unsupported(args))()

@@ -2,8 +2,11 @@
 import common
 
 args = common.arguments("cpu")
+import numpy as np
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
+
+import resnet_graph
 
 
 def model():
@@ -22,11 +25,14 @@ def model():
 
 
 def infer():
+    images = args.workload == "resnet50-inference"
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = args.threads, 1
-    session = onnxruntime.InferenceSession(model(), options, providers=["CPUExecutionProvider"])
-    feed = {"x": common.data()[:args.batch].copy()}
+    made = resnet_graph.model() if images else model()
+    session = onnxruntime.InferenceSession(made, options, providers=["CPUExecutionProvider"])
+    x = common.images(args.batch).transpose(0, 3, 1, 2) if images else common.data()[:args.batch]
+    feed = {"x": np.array(x, order="C")}
     common.inference(args, "onnxruntime", onnxruntime.__version__, lambda: session.run(None, feed))
 
 
-{"autoencoder-inference": infer}.get(args.workload, lambda: common.unsupported(args))()
+{"autoencoder-inference": infer, "resnet50-inference": infer}.get(args.workload, lambda: common.unsupported(args))()

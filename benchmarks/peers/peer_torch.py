@@ -1,9 +1,14 @@
-"""PyTorch. Modes: eager, foreach (one fused list operation per optimiser stage), compile (model, loss and optimiser)."""
+"""PyTorch. Modes: eager, foreach (one list operation per optimiser stage), fused (one operation per optimiser step),
+nchw (eager, images not channels-last), compile (model, loss and optimiser), workers-N and batched-N (DataLoader)."""
 import common
 
-args = common.arguments("eager", "foreach", "compile")
+LOADERS = [f"{way}-{workers}" for way in ("workers", "batched") for workers in (0, 1, 2)]
+args = common.arguments("eager", "foreach", "fused", "nchw", "compile", *LOADERS)
 import torch
 from torch import nn
+
+import loader_torch
+import tasks_torch
 
 torch.set_num_threads(args.threads)
 torch.set_num_interop_threads(1)
@@ -55,4 +60,7 @@ def gemm():
     common.gemm(args, "torch", torch.__version__, lambda: torch.mm(a, b, out=c))
 
 
-{"autoencoder": train, "autoencoder-inference": infer, "gemm": gemm}[args.workload]()
+own = {"autoencoder": train, "autoencoder-inference": infer, "gemm": gemm,
+       "resnet50-inference": lambda: tasks_torch.infer(args), "pipeline": lambda: loader_torch.run(args)}
+own |= {name: lambda: tasks_torch.train(args) for name in common.TASKS}
+own.get(args.workload, lambda: common.unsupported(args))()

@@ -2,10 +2,15 @@
 #![forbid(unsafe_code)]
 
 mod parity;
+mod parity_ops;
+mod tensors;
 mod workloads;
+
+use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+use workloads::{autoencoder, products, records, resnet, tasks};
 
 /// Runs one workload and prints what it took.
 ///
@@ -43,8 +48,68 @@ enum Workload {
         #[command(flatten)]
         common: Common,
     },
+    /// One epoch of the 2NN: 10,000 images of 28 x 28, SGD.
+    #[command(name = "mlp-2nn")]
+    Mlp2nn(Batch10),
+    /// One epoch of the CNN: 1,000 images of 28 x 28, SGD.
+    CnnMnist(Batch10),
+    /// One epoch of the character model: 100 sequences of 80, SGD.
+    CharLstm(Batch10),
+    /// One step of ResNet-50 on images of 224 x 224, SGD with momentum.
+    Resnet50Train {
+        /// Images per step.
+        #[arg(long, default_value_t = 8)]
+        batch: usize,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Inference with ResNet-50 on images of 224 x 224.
+    Resnet50Inference {
+        /// Images at once.
+        #[arg(long, default_value_t = 1)]
+        batch: usize,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Writes the rows that `record-scan`, `pipeline` and their rivals read.
+    MakeRecords {
+        /// Where they go.
+        #[arg(long)]
+        data: PathBuf,
+    },
+    /// A scan of a million rows of 40 for a time range and a label.
+    RecordScan {
+        /// Where `make-records` wrote them.
+        #[arg(long)]
+        data: PathBuf,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// An epoch of shuffled batches of a million rows of 40.
+    Pipeline {
+        /// Where `make-records` wrote them.
+        #[arg(long)]
+        data: PathBuf,
+        /// Rows per batch.
+        #[arg(long, default_value_t = 128)]
+        batch: usize,
+        #[command(flatten)]
+        common: Common,
+    },
     /// Trains from given weights and data, so that any framework can be compared step for step.
     Parity(parity::Parity),
+    /// Compares every op with another framework's results and gradients.
+    ParityOps(parity_ops::ParityOps),
+}
+
+/// What the training of a small model takes.
+#[derive(clap::Args, Clone, Copy)]
+struct Batch10 {
+    /// Examples per step.
+    #[arg(long, default_value_t = 10)]
+    batch: usize,
+    #[command(flatten)]
+    common: Common,
 }
 
 /// What every workload takes.
@@ -64,9 +129,18 @@ struct Common {
 fn main() -> Result<()> {
     let started = std::time::Instant::now();
     match Cli::parse().workload {
-        Workload::Autoencoder { common } => workloads::autoencoder(started, common),
-        Workload::AutoencoderInference { batch, common } => workloads::inference(batch, common),
-        Workload::Gemm { m, n, k, common } => workloads::gemm(m, n, k, common),
+        Workload::Autoencoder { common } => autoencoder::train(started, common),
+        Workload::AutoencoderInference { batch, common } => autoencoder::inference(batch, common),
+        Workload::Gemm { m, n, k, common } => products::gemm(m, n, k, common),
+        Workload::Mlp2nn(task) => tasks::train("mlp-2nn", task.batch, task.common),
+        Workload::CnnMnist(task) => tasks::train("cnn-mnist", task.batch, task.common),
+        Workload::CharLstm(task) => tasks::train("char-lstm", task.batch, task.common),
+        Workload::Resnet50Train { batch, common } => resnet::train(batch, common),
+        Workload::Resnet50Inference { batch, common } => resnet::infer(batch, common),
+        Workload::MakeRecords { data } => records::make(&data),
+        Workload::RecordScan { data, common } => records::scan(&data, common),
+        Workload::Pipeline { data, batch, common } => records::pipeline(&data, batch, common),
         Workload::Parity(parity) => parity.run(),
+        Workload::ParityOps(parity) => parity.run(),
     }
 }
