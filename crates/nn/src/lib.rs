@@ -22,6 +22,7 @@ mod loss;
 mod model;
 mod optimizer;
 mod parameters;
+pub mod quantise;
 mod random;
 mod trainer;
 pub mod zoo;
