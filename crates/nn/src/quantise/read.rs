@@ -171,11 +171,10 @@ impl Reader<'_> {
     fn product(&mut self, from: usize, form: Form, weight: Vec<f32>, w: Value) -> Option<usize> {
         let name = self.constants.name(self.graph, w);
         let name = name.strip_suffix(".weight").unwrap_or(&name);
-        let taken = self.reading.layers.iter().any(|l| l.name == name);
-        let name = match taken || name.is_empty() {
-            true => format!("layer{}", self.reading.layers.len()),
-            false => name.to_owned(),
-        };
+        let taken = |n: &String| self.reading.layers.iter().any(|l| l.name == *n);
+        let numbered = (0..).map(|i| format!("layer{i}"));
+        let mut names = std::iter::once(name.to_owned()).chain(numbered);
+        let name = names.find(|n| !n.is_empty() && !taken(n))?;
         let bias = vec![0.0; form.outputs()];
         self.reading.layers.push(Layer { name, weight, bias });
         self.push(Step::Product {
