@@ -2,15 +2,16 @@
 CARGO ?= cargo
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help setup demo test lint benchmark parity fuzz clean
+.PHONY: help setup demo test test-avx512 lint benchmark parity fuzz clean
 
 help:
-	@echo "make demo       train the autoencoder on generated telemetry and find injected faults"
-	@echo "make test       all tests"
-	@echo "make lint       formatting, clippy, documentation"
-	@echo "make parity     100 training steps against PyTorch, parameter by parameter"
-	@echo "make benchmark  Synod and its rivals on this machine, interleaved; writes BENCHMARKS.md"
-	@echo "make fuzz       the model-file loader on damaged files, for a few minutes"
+	@echo "make demo         train the autoencoder on generated telemetry and find injected faults"
+	@echo "make test         all tests"
+	@echo "make test-avx512  the kernels' tests in an emulated AVX-512 machine"
+	@echo "make lint         formatting, clippy, documentation"
+	@echo "make parity       100 training steps against PyTorch, parameter by parameter"
+	@echo "make benchmark    Synod and its rivals on this machine, interleaved; writes BENCHMARKS.md"
+	@echo "make fuzz         the model-file loader on damaged files, for a few minutes"
 
 setup:
 	@tools/setup.sh
@@ -21,6 +22,9 @@ demo: setup
 test: setup
 	$(CARGO) nextest run --workspace --no-fail-fast
 	$(CARGO) test --workspace --doc --quiet
+
+test-avx512: setup
+	tools/avx512.sh
 
 lint: setup
 	$(CARGO) fmt --all --check

@@ -201,4 +201,13 @@ mod tests {
         assert_eq!(Simd::available()[0].level(), Level::Portable);
         assert!(Simd::available().contains(&Simd::best()));
     }
+
+    #[test]
+    #[expect(clippy::print_stdout, reason = "a run for one level shows that it took place")]
+    fn the_level_asked_for_is_the_one_used() {
+        let asked = Simd::from_env().unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(Simd::best(), asked);
+        let names = Simd::available().into_iter().map(|simd| simd.level().name());
+        println!("levels: {}", names.collect::<Vec<_>>().join(" "));
+    }
 }

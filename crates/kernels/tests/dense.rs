@@ -56,6 +56,9 @@ fn shapes() -> Vec<Dense> {
             outputs: 1 + random.below(9),
         });
     }
+    if !cfg!(miri) {
+        shapes.extend(every_tile());
+    }
     shapes
 }
 
@@ -66,6 +69,19 @@ fn rectified(round: usize, mut x: Vec<f32>) -> Vec<f32> {
         *x = if *x > floor { *x } else { 0.0 };
     }
     x
+}
+
+/// Every height and width of tile that any level has, with its last vector full and partial.
+fn every_tile() -> impl Iterator<Item = Dense> {
+    let widths = (1..=8).flat_map(|vectors| [16 * vectors, 16 * vectors - 3]);
+    let shape = |rows| {
+        move |outputs| Dense {
+            rows,
+            inputs: 9,
+            outputs,
+        }
+    };
+    (1..=13).flat_map(move |rows| widths.clone().map(shape(rows)))
 }
 
 fn activate(act: Activation, x: f64) -> f64 {

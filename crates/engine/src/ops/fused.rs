@@ -13,6 +13,8 @@ use crate::vmap;
 pub enum Kind {
     /// Product, bias and activation.
     Dense,
+    /// Convolution, bias, another result of the same shape, and activation.
+    Conv,
     /// A product whose result is gated by an activation's derivative.
     GatedDot,
     /// A weight gradient applied to the weights without being stored.

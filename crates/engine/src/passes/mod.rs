@@ -4,6 +4,7 @@ mod cse;
 mod dead;
 mod fold;
 mod fuse_chain;
+mod fuse_conv;
 mod fuse_dense;
 mod fuse_update;
 mod group;
@@ -33,6 +34,7 @@ pub const PIPELINE: &[&dyn Pass] = &[
     &join_products::JoinProducts,
     &dead::DeadCode,
     &fuse_dense::FuseDense,
+    &fuse_conv::FuseConv,
     &fuse_update::FuseUpdate,
     &fuse_chain::FuseChain,
     &dead::DeadCode,

@@ -84,10 +84,14 @@ impl Kernel for Rows<'_> {
                 // SAFETY: the taps meet the source, and those of all results of a tile do where the tile is inside.
                 unsafe {
                     if inside.contains(&x) && x + TILE <= inside.end {
-                        self.tile::<V, TILE>(&window);
+                        if across.taps == 3 {
+                            self.tile::<V, TILE, 3>(&window);
+                        } else {
+                            self.tile::<V, TILE, 0>(&window);
+                        }
                         x += TILE;
                     } else {
-                        self.tile::<V, 1>(&window);
+                        self.tile::<V, 1, 0>(&window);
                         x += 1;
                     }
                 }
@@ -98,24 +102,29 @@ impl Kernel for Rows<'_> {
 
 impl Rows<'_> {
     #[inline(always)]
-    unsafe fn tile<V: Vector, const T: usize>(&self, window: &Window) {
+    unsafe fn tile<V: Vector, const T: usize, const K: usize>(&self, window: &Window) {
         let channels = self.shape.groups;
         let mut channel = 0;
         // SAFETY: passed on from the caller.
         unsafe {
             while channel + V::LANES <= channels {
-                self.channels::<V, T>(window, channel, V::LANES);
+                self.channels::<V, T, K>(window, channel, V::LANES);
                 channel += V::LANES;
             }
             if channel < channels {
-                self.channels::<V, T>(window, channel, channels - channel);
+                self.channels::<V, T, K>(window, channel, channels - channel);
             }
         }
     }
 
-    /// Some channels of `T` neighbouring results.
+    /// Some channels of `T` neighbouring results, whose taps across are `K` unless that is zero.
     #[inline(always)]
-    unsafe fn channels<V: Vector, const T: usize>(&self, window: &Window, channel: usize, count: usize) {
+    unsafe fn channels<V: Vector, const T: usize, const K: usize>(
+        &self,
+        window: &Window,
+        channel: usize,
+        count: usize,
+    ) {
         let [down, across] = self.shape.lines;
         let channels = self.shape.groups;
         let steps = [
@@ -123,6 +132,7 @@ impl Rows<'_> {
             across.dilation * channels,
         ];
         let next = [across.stride * channels, across.step * channels];
+        let taps = if K > 0 { K } else { window.taps[1].len() };
         let weight_step = across.tap_step * self.shape.tap_strides[1] as isize;
         // SAFETY: the caller vouches for the window of every result of the tile.
         unsafe {
@@ -134,7 +144,7 @@ impl Rows<'_> {
                     .source
                     .as_ptr()
                     .wrapping_add(window.from + i * steps[0] + channel);
-                for _ in window.taps[1].clone() {
+                for _ in 0..taps {
                     let weight = load_up_to::<V>(weights, count);
                     for (t, sum) in sums.iter_mut().enumerate() {
                         let value = load_up_to::<V>(from.add(t * next[0]), count);

@@ -1,9 +1,6 @@
 //! `y = act(x * w + bias)` in register tiles of samples by output vectors.
 
-use super::{
-    Activation, Dense,
-    sparse::{self, Sparse},
-};
+use super::{Activation, Dense, sparse::Sparse};
 use crate::{
     level::Kernel,
     vector::{Vector, load_up_to, store_up_to},
@@ -16,6 +13,8 @@ pub(super) struct Forward<'a> {
     pub(super) bias: Option<&'a [f32]>,
     pub(super) act: Activation,
     pub(super) y: &'a mut [f32],
+    /// Whether products with zeros are left out.
+    pub(super) sparse: bool,
 }
 
 impl Kernel for Forward<'_> {
@@ -30,10 +29,11 @@ impl Kernel for Forward<'_> {
             bias,
             act,
             y,
+            sparse,
         } = self;
         let Dense { rows, outputs, .. } = shape;
         let bias = bias.map_or(std::ptr::null(), <[f32]>::as_ptr);
-        if sparse::pays(shape, x) {
+        if sparse {
             let (x, w, y) = (x.as_ptr(), w.as_ptr(), y.as_mut_ptr());
             let layer = Sparse {
                 shape,
@@ -43,7 +43,7 @@ impl Kernel for Forward<'_> {
                 act,
                 y,
             };
-            // SAFETY: the operands were checked, and not too many inputs is part of paying.
+            // SAFETY: the operands were checked, and few enough inputs is part of paying.
             unsafe { layer.run::<V>() };
         } else {
             dense::<V>(shape, x, w, bias, act, y);

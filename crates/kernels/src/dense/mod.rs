@@ -44,6 +44,23 @@ impl Dense {
         act: Activation,
         y: &mut [f32],
     ) {
+        self.forward_as(simd, x, w, bias, act, y, self.skips(x));
+    }
+
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "operands of one kernel, and how it runs"
+    )]
+    fn forward_as(
+        &self,
+        simd: Simd,
+        x: &[f32],
+        w: &[f32],
+        bias: Option<&[f32]>,
+        act: Activation,
+        y: &mut [f32],
+        sparse: bool,
+    ) {
         self.check_len("x", x.len(), self.rows * self.inputs);
         self.check_len("w", w.len(), self.inputs * self.outputs);
         self.check_len("y", y.len(), self.rows * self.outputs);
@@ -57,12 +74,48 @@ impl Dense {
             bias,
             act,
             y,
+            sparse,
         });
     }
 
-    /// Whether [`Dense::forward`] would leave out enough zeros of `x` to be worth more than a product of large matrices.
+    /// Whether `x` seems to hold enough zeros for [`Dense::forward_skipping`] to win over a product of large matrices.
     pub fn skips(&self, x: &[f32]) -> bool {
         sparse::pays(*self, x)
+    }
+
+    /// [`Dense::forward`] of many samples, leaving out products with zeros, if it [skips](Dense::skips) these. The bits
+    /// of the result do not depend on `threads`.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "operands of one kernel, and where it runs"
+    )]
+    pub fn forward_skipping(
+        &self,
+        simd: Simd,
+        x: &[f32],
+        w: &[f32],
+        bias: Option<&[f32]>,
+        act: Activation,
+        y: &mut [f32],
+        threads: usize,
+    ) {
+        let share = self.rows.div_ceil(threads.max(1)).next_multiple_of(sparse::ROWS);
+        let sparse = self.skips(x);
+        let part = |x: &[f32], y: &mut [f32]| {
+            let rows = x.len() / self.inputs.max(1);
+            Dense { rows, ..*self }.forward_as(simd, x, w, bias, act, y, sparse);
+        };
+        if share >= self.rows || self.inputs == 0 || self.outputs == 0 {
+            return self.forward_as(simd, x, w, bias, act, y, sparse);
+        }
+        std::thread::scope(|scope| {
+            let parts = x
+                .chunks(share * self.inputs)
+                .zip(y.chunks_mut(share * self.outputs));
+            for (x, y) in parts {
+                scope.spawn(move || part(x, y));
+            }
+        });
     }
 
     /// `dx = gate(dy * w^T)`.

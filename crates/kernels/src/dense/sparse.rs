@@ -9,7 +9,7 @@ use crate::{level::Kernel, vector::Vector};
 /// The most inputs a list can name.
 const INPUTS: usize = 512;
 /// Samples whose lists are kept at once.
-const ROWS: usize = 16;
+pub(super) const ROWS: usize = 16;
 /// Vectors of columns in a tile: enough to hide the latency of a multiply-add, few enough for a tile of all weight rows
 /// to stay in the first-level cache.
 const WIDTH: usize = 8;

@@ -27,6 +27,8 @@ pub(super) struct Spread<'a> {
     pub(super) x: &'a [f32],
     pub(super) dy: &'a [f32],
     pub(super) dx: *mut f32,
+    /// Whether an element may belong to several windows.
+    pub(super) overlap: bool,
 }
 
 impl Kernel for Max<'_> {
@@ -124,27 +126,28 @@ impl Visit for Spread<'_> {
         // SAFETY: passed on from the caller.
         unsafe {
             let x = self.x.as_ptr().wrapping_add(seen.from + channel);
-            let (mut best, mut place) = (load_up_to::<V>(x, count), V::splat(0.0));
-            // Places are counted in floats, which are exact up to 2^24; a window that large would take days.
-            let mut index = 0.0;
+            let mut best = V::splat(f32::NEG_INFINITY);
             for i in 0..seen.count[0] {
                 for j in 0..seen.count[1] {
                     let value = load_up_to::<V>(x.add(i * seen.step[0] + j * seen.step[1]), count);
-                    place = where_better(value, best, V::splat(index), place);
-                    best = where_better(value, best, value, best);
-                    index += 1.0;
+                    best = value.nan_or(value.max(best));
                 }
             }
-            let error = load_up_to::<V>(self.dy.as_ptr().add(seen.to + channel), count);
+            // What is left of the gradient goes, lane by lane, to the first element that is the maximum; a NaN is one.
+            let zero = V::splat(0.0);
+            let mut left = load_up_to::<V>(self.dy.as_ptr().add(seen.to + channel), count);
             let dx = self.dx.wrapping_add(seen.from + channel);
-            index = 0.0;
             for i in 0..seen.count[0] {
                 for j in 0..seen.count[1] {
-                    let to = dx.add(i * seen.step[0] + j * seen.step[1]);
-                    let old = load_up_to::<V>(to, count);
-                    let new = V::select(place.equal(V::splat(index)), old + error, old);
-                    store_up_to(new, to, count);
-                    index += 1.0;
+                    let at = i * seen.step[0] + j * seen.step[1];
+                    let value = load_up_to::<V>(x.add(at), count);
+                    let (is_number, is_best) = (value.equal(value), value.equal(best));
+                    let mut taken = V::select(is_number, V::select(is_best, left, zero), left);
+                    left = V::select(is_number, V::select(is_best, zero, left), zero);
+                    if self.overlap {
+                        taken = taken + load_up_to(dx.add(at), count);
+                    }
+                    store_up_to(taken, dx.add(at), count);
                 }
             }
         }

@@ -154,6 +154,7 @@ impl Pool {
                 x,
                 dy,
                 dx: dx.pointer(),
+                overlap: self.overlap(),
             })
         });
     }
@@ -219,6 +220,12 @@ impl Pool {
                 channels: blocks.start * MAX_LANES..(blocks.end * MAX_LANES).min(c),
             })
         });
+    }
+
+    /// Whether windows may share elements.
+    fn overlap(&self) -> bool {
+        let spans = self.axes.map(|axis| (axis.taps - 1) * axis.dilation + 1);
+        spans[0] > self.axes[0].stride || spans[1] > self.axes[1].stride
     }
 
     fn check_len(&self, name: &str, found: usize, wanted: usize) {

@@ -34,8 +34,11 @@ pub(super) fn forward(c: &Context<'_>, body: &Graph) -> Result<Task> {
         let reads = [frame.arg(0), frame.arg(1), bias];
         let writes = [frame.out(0), frame.scratch()];
         let ([x, w, b], [y, workspace]) = frame.memory.floats.views(reads, writes);
-        if small || (threads == 1 && layer.skips(x)) {
-            layer.forward(simd, x, w, biased.then_some(b), activation, y);
+        let bias = biased.then_some(b);
+        if small {
+            layer.forward(simd, x, w, bias, activation, y);
+        } else if layer.skips(x) {
+            layer.forward_skipping(simd, x, w, bias, activation, y, threads);
         } else {
             let bias = if biased { Bias::PerColumn(b) } else { Bias::None };
             let epilogue = Epilogue {

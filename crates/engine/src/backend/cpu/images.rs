@@ -1,28 +1,197 @@
-//! Convolution and pooling as the interpreter does them, in place of kernels of their own.
+//! Convolution and pooling.
+
+use synod_kernels::{
+    self as kernels, Activation, ConvEpilogue, Divisor, Filter, Gate, Geometry, GeometryError, Span,
+};
 
 use super::super::{Frame, Task};
 use super::Context;
+use super::product::THREADING;
 use crate::error::{Result, transform};
-use crate::interpreter::images;
-use crate::ops::{Conv, Pool, PoolRole};
+use crate::graph::{Graph, Node};
+use crate::ops::{Conv, ConvExtents, ConvRole, Op, Pool, PoolRole, Unary, Window};
+
+/// Elements of a pooling below which it runs on one thread.
+const POOLED: usize = 200_000;
 
 pub(super) fn conv(c: &Context<'_>, op: Conv) -> Result<Task> {
+    let (kernel, threads) = kernel(c, &op)?;
+    let simd = c.simd;
+    match op.role {
+        ConvRole::Forward => Ok(forward(c, kernel, Ending::PLAIN, threads)),
+        ConvRole::InputGradient => {
+            let mut task = c.task(move |frame: Frame<'_>| {
+                let reads = [frame.arg(0), frame.arg(1)];
+                let writes = [frame.out(0), frame.scratch()];
+                let ([dy, w], [dx, workspace]) = frame.memory.floats.views(reads, writes);
+                kernel.input_gradient(simd, dy, w, Gate::Open, dx, threads, workspace);
+            });
+            task.scratch = kernel.input_gradient_workspace(simd, threads);
+            Ok(task)
+        }
+        ConvRole::WeightGradient => {
+            let mut task = c.task(move |frame: Frame<'_>| {
+                let reads = [frame.arg(0), frame.arg(1)];
+                let writes = [frame.out(0), frame.scratch()];
+                let ([x, dy], [dw, workspace]) = frame.memory.floats.views(reads, writes);
+                kernel.weight_gradient(simd, x, dy, dw, threads, workspace);
+            });
+            task.scratch = kernel.weight_gradient_workspace(simd, threads);
+            Ok(task)
+        }
+    }
+}
+
+/// `(x, w, [bias], [residual]) -> activation(x * w + bias + residual)`
+pub(super) fn layer(c: &Context<'_>, body: &Graph) -> Result<Task> {
+    let conv = |node: &Node| match node.op {
+        Op::Conv(op) => Some(op),
+        _ => None,
+    };
+    let Some(op) = body.nodes().iter().find_map(conv) else {
+        return Err(transform("cpu", "a layer of images without a convolution"));
+    };
+    let (kernel, threads) = kernel(c, &op)?;
+    let activation = match body.nodes().last().map(|n| &n.op) {
+        Some(Op::Unary(Unary::Relu)) => Activation::Relu,
+        Some(Op::Unary(Unary::Sigmoid)) => Activation::Sigmoid,
+        Some(Op::Unary(Unary::Tanh)) => Activation::Tanh,
+        _ => Activation::Identity,
+    };
+    let rank = |i: usize| c.dims(i).len();
+    let extra = 2..c.node.args.len();
+    let ending = Ending {
+        bias: extra.clone().find(|&i| rank(i) == 1),
+        residual: extra.clone().find(|&i| rank(i) == 4),
+        activation,
+    };
+    Ok(forward(c, kernel, ending, threads))
+}
+
+/// What follows a convolution before it is stored: arguments by their places.
+#[derive(Clone, Copy)]
+struct Ending {
+    bias: Option<usize>,
+    residual: Option<usize>,
+    activation: Activation,
+}
+
+impl Ending {
+    const PLAIN: Ending = Ending {
+        bias: None,
+        residual: None,
+        activation: Activation::Identity,
+    };
+}
+
+fn forward(c: &Context<'_>, kernel: kernels::Conv, ending: Ending, threads: usize) -> Task {
+    let simd = c.simd;
+    let mut task = c.task(move |frame: Frame<'_>| {
+        let optional = |i: Option<usize>| i.map_or(Span::default(), |i| frame.arg(i));
+        let reads = [
+            frame.arg(0),
+            frame.arg(1),
+            optional(ending.bias),
+            optional(ending.residual),
+        ];
+        let writes = [frame.out(0), frame.scratch()];
+        let ([x, w, bias, residual], [y, workspace]) = frame.memory.floats.views(reads, writes);
+        let epilogue = ConvEpilogue {
+            bias: ending.bias.map(|_| bias),
+            residual: ending.residual.map(|_| residual),
+            activation: ending.activation,
+        };
+        kernel.forward(simd, x, Filter::Plain(w), &epilogue, y, threads, workspace);
+    });
+    task.scratch = kernel.forward_workspace(simd, threads);
+    task
+}
+
+/// The kernel of a convolution and the threads that pay for it.
+fn kernel(c: &Context<'_>, op: &Conv) -> Result<(kernels::Conv, usize)> {
     let shape = |i: usize| c.graph.shape(c.node.args[i]);
     let extents = op.extents(shape(0), shape(1)).map_err(|e| transform("cpu", e))?;
-    Ok(c.task(move |mut frame: Frame<'_>| {
-        frame.with([0, 1], 0, |[x, y], out| images::conv(&op, &extents, x, y, out));
-    }))
+    let kernel = kernels::Conv::new(geometry(op, &extents)).map_err(refused)?;
+    let flops = c.graph.node_cost(c.node).flops;
+    Ok((kernel, if flops < THREADING as u64 { 1 } else { c.threads }))
+}
+
+fn geometry(op: &Conv, extents: &ConvExtents) -> Geometry {
+    let Window {
+        input: [h, w],
+        kernel,
+        stride,
+        padding,
+        dilation,
+    } = op.window;
+    Geometry {
+        n: extents.n,
+        h,
+        w,
+        c: extents.channels,
+        o: extents.outputs,
+        kernel,
+        stride,
+        padding,
+        dilation,
+        groups: op.groups,
+    }
+}
+
+fn refused(error: GeometryError) -> crate::Error {
+    transform("cpu", error.to_string())
 }
 
 pub(super) fn pool(c: &Context<'_>, op: Pool) -> Result<Task> {
     let shapes: Vec<_> = c.node.args.iter().map(|&a| c.graph.shape(a)).collect();
-    let extents = op.extents(&shapes).map_err(|e| transform("cpu", e))?;
+    let [n, channels] = op.extents(&shapes).map_err(|e| transform("cpu", e))?;
+    let Window {
+        input: [h, w],
+        kernel,
+        stride,
+        padding,
+        dilation,
+    } = op.window;
+    let window = kernels::Window {
+        n,
+        h,
+        w,
+        c: channels,
+        kernel,
+        stride,
+        padding,
+        dilation,
+    };
+    let pool = kernels::Pool::new(window).map_err(refused)?;
+    let threads = if n * h * w * channels < POOLED {
+        1
+    } else {
+        c.threads
+    };
+    let simd = c.simd;
+    // Where every window sees some of the image, its maximum is what it picks of itself.
+    let inside = (0..2).all(|axis| {
+        let reach = (kernel[axis] - 1) * dilation[axis];
+        padding[axis].iter().all(|&pad| pad <= reach)
+    });
+    let itself = c.node.args.first() == c.node.args.get(1) && inside;
     Ok(match op.role {
-        PoolRole::MaxPick | PoolRole::MaxSpread => c.task(move |mut frame: Frame<'_>| {
-            frame.with([0, 1], 0, |args, out| images::pool(&op, extents, &args, out));
+        PoolRole::MaxPick if itself => c.task(move |mut frame: Frame<'_>| {
+            frame.with([0], 0, |[x], y| pool.max(simd, x, y, threads));
         }),
-        PoolRole::Sum | PoolRole::SumSpread => c.task(move |mut frame: Frame<'_>| {
-            frame.with([0], 0, |args, out| images::pool(&op, extents, &args, out));
+        PoolRole::MaxPick => c.task(move |mut frame: Frame<'_>| {
+            frame.with([0, 1], 0, |[x, z], y| pool.max_pick(simd, x, z, y, threads));
+        }),
+        PoolRole::MaxSpread => c.task(move |mut frame: Frame<'_>| {
+            frame.with([0, 1], 0, |[x, dy], dx| pool.max_spread(simd, x, dy, dx, threads));
+        }),
+        PoolRole::Sum => c.task(move |mut frame: Frame<'_>| {
+            frame.with([0], 0, |[x], y| pool.sum(simd, x, Divisor::One, y, threads));
+        }),
+        PoolRole::SumSpread => c.task(move |mut frame: Frame<'_>| {
+            frame.with([0], 0, |[dy], dx| {
+                pool.sum_spread(simd, dy, Divisor::One, dx, threads)
+            });
         }),
     })
 }

@@ -81,6 +81,7 @@ impl Cpu {
             Op::Fused(f) => match f.kind {
                 Kind::Chain => chain::fused(&context, &f.body),
                 Kind::Dense => dense::forward(&context, &f.body),
+                Kind::Conv => images::layer(&context, &f.body),
                 Kind::GatedDot => dense::gated(&context, &f.body),
                 Kind::DotUpdate => dense::update(&context, &f.body),
                 Kind::SumUpdate => dense::bias(&context, &f.body),

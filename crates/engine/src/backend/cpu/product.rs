@@ -11,7 +11,7 @@ use crate::ops::Dot;
 pub(super) const SMALL: usize = 24;
 
 /// Products below this many operations run on one thread.
-const THREADING: usize = 4_000_000;
+pub(super) const THREADING: usize = 4_000_000;
 
 /// Threads that pay for a product.
 pub(super) fn useful_threads(threads: usize, m: usize, n: usize, k: usize) -> usize {
