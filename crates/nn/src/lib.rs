@@ -23,6 +23,7 @@ mod loss;
 mod model;
 mod optimizer;
 mod parameters;
+pub mod quantise;
 mod random;
 mod trainer;
 pub mod zoo;

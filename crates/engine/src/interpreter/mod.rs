@@ -267,6 +267,15 @@ fn evaluate<T: Real>(graph: &Graph, node: &Node, args: Vec<Datum<T>>) -> Result<
         }
         Op::Merge(_) => vec![merge(&args[0], &args[1])],
         Op::Update(op) => run(&op.meaning(graph.ty(node.args[0])), args)?,
+        Op::FakeQuant(op) => {
+            let (_, scales, inner) = op.runs(shape(0));
+            map(&|i| {
+                let scale = x(1)[i / inner.max(1) % scales.max(1)];
+                let level = (x(0)[i] / scale).to_f64();
+                let level = level.clamp(f64::from(op.least), f64::from(op.most));
+                T::of(level.round_ties_even()) * scale
+            })
+        }
         Op::Fused(op) => run(&op.body, args)?,
         Op::Custom(op) => {
             let given: Vec<Vec<f32>> = (0..args.len())

@@ -9,6 +9,7 @@ mod elementwise;
 mod fused;
 mod index;
 mod pool;
+mod quantise;
 mod reduce;
 mod shape;
 mod source;
@@ -35,6 +36,7 @@ pub use elementwise::{Binary, Select, Unary};
 pub use fused::{Fused, Kind};
 pub use index::{Gather, Scatter};
 pub use pool::{Pool, PoolRole};
+pub use quantise::FakeQuant;
 pub use reduce::{Broadcast, Reduce, Reduction};
 pub use shape::{Concat, Pad, Reshape, Slice, Transpose};
 pub(crate) use source::uniform_bits;
@@ -76,6 +78,7 @@ pub enum Op {
     NotEmpty(NotEmpty),
     Merge(Merge),
     Update(Update),
+    FakeQuant(FakeQuant),
     #[serde(skip)]
     Fused(Fused),
     #[serde(skip)]
@@ -258,6 +261,7 @@ impl Op {
             Op::NotEmpty(p) => p,
             Op::Merge(p) => p,
             Op::Update(p) => p,
+            Op::FakeQuant(p) => p,
             Op::Fused(p) => p,
             Op::Custom(p) => p,
         }
@@ -305,8 +309,8 @@ macro_rules! from_ops {
 }
 from_ops!(
     Unary, Binary, Select, Reduce, Broadcast, Dot, Conv, Pool, Reshape, Transpose, Slice, Pad, Concat,
-    Gather, Scatter, Const, Full, Random, If, While, Empty, Push, Pop, NotEmpty, Merge, Update, Fused,
-    Custom
+    Gather, Scatter, Const, Full, Random, If, While, Empty, Push, Pop, NotEmpty, Merge, Update, FakeQuant,
+    Fused, Custom
 );
 
 /// Gives every unbatched argument the batch axis.

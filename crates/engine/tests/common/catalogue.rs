@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use synod_engine::ops::{
-    Applied, Binary, Broadcast, Concat, Const, Conv, ConvRole, Custom, Distribution, Dot, Empty, Full,
-    Gather, Merge, NotEmpty, Op, Pad, Pool, PoolRole, Pop, Push, Random, Reduce, Reduction, Reshape, Rule,
-    Scatter, Select, Slice, Slide, Transpose, Unary, Update, Window,
+    Applied, Binary, Broadcast, Concat, Const, Conv, ConvRole, Custom, Distribution, Dot, Empty, FakeQuant,
+    Full, Gather, Merge, NotEmpty, Op, Pad, Pool, PoolRole, Pop, Push, Random, Reduce, Reduction, Reshape,
+    Rule, Scatter, Select, Slice, Slide, Transpose, Unary, Update, Window,
 };
 use synod_engine::{Builder, Graph, Tensor, Type, Value, branch, passes, repeat, trace};
 
@@ -31,8 +31,8 @@ macro_rules! families {
 }
 families!(
     Unary, Binary, Select, Reduce, Broadcast, Dot, Conv, Pool, Reshape, Transpose, Slice, Pad, Concat,
-    Gather, Scatter, Const, Full, Random, If, While, Empty, Push, Pop, NotEmpty, Merge, Update, Fused,
-    Custom
+    Gather, Scatter, Const, Full, Random, If, While, Empty, Push, Pop, NotEmpty, Merge, Update, FakeQuant,
+    Fused, Custom
 );
 
 pub const RULES: [Rule; 9] = [
@@ -142,6 +142,7 @@ pub fn all() -> Vec<Case> {
         control(),
         stacks(),
         fused(),
+        quantised(),
     ]
     .into_iter()
     .flatten()
@@ -612,4 +613,33 @@ fn custom() -> Case {
     case.args = vec![vec![0.5, -1.0, 1.5], vec![2.0, 0.25, -0.5]];
     case.step = 1.0 / 64.0;
     case
+}
+
+/// Their gradient is a definition, not the derivative, so they stand here without one.
+fn quantised() -> Vec<Case> {
+    let forms: [(FakeQuant, &[usize]); 6] = [
+        (FakeQuant::signed(None), &[]),
+        (FakeQuant::unsigned(3), &[5]),
+        (FakeQuant::signed(Some(0)), &[3]),
+        (FakeQuant::signed(Some(1)), &[4, 3]),
+        (FakeQuant::signed(Some(0)), &[2, 3, 2]),
+        (
+            FakeQuant {
+                axis: Some(1),
+                least: -2,
+                most: 3,
+            },
+            &[2, 3, 2],
+        ),
+    ];
+    let case = |(op, shape): (FakeQuant, &[usize])| {
+        let scales: Vec<usize> = op.axis.map(|a| shape[a]).into_iter().collect();
+        let count: usize = scales.iter().product();
+        // No number of the catalogue lies near half a step of any of these, whatever the precision.
+        let steps: Vec<f64> = (0..count).map(|i| (50 + 19 * i) as f64 / 256.0).collect();
+        let case = single(op, &[shape, &scales]);
+        let x = case.args[0].clone();
+        case.with(0, &x).with(1, &steps)
+    };
+    forms.into_iter().map(case).collect()
 }

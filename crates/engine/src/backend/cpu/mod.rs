@@ -6,6 +6,7 @@ mod dense;
 mod images;
 mod moves;
 mod product;
+mod quantised;
 mod simple;
 
 use synod_kernels::Simd;
@@ -95,6 +96,7 @@ impl Cpu {
             Op::Custom(op) => simple::custom(&context, op),
             Op::Conv(op) => images::conv(&context, *op),
             Op::Pool(op) => images::pool(&context, *op),
+            Op::FakeQuant(op) => Ok(quantised::fake_quant(&context, *op)),
             Op::Reshape(_) => Ok(moves::reshape(&context)),
             Op::Broadcast(_) | Op::Transpose(_) | Op::Slice(_) => moves::read(&context),
             Op::Pad(op) => Ok(moves::pad(&context, op)),
