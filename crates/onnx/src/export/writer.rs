@@ -48,6 +48,9 @@ pub(super) enum Setting {
     Ints(Vec<i64>),
 }
 
+/// Address, extents and order of known numbers.
+type KnownAs = (usize, Vec<usize>, Vec<usize>);
+
 #[derive(Debug, Default)]
 pub(super) struct Writer {
     pub(super) nodes: Vec<NodeProto>,
@@ -57,8 +60,8 @@ pub(super) struct Writer {
     shapes: HashMap<Vec<Extent>, String>,
     batch: Option<String>,
     count: usize,
-    /// Where known numbers were written, by address, extents and order; holding them keeps the address theirs.
-    known: HashMap<(usize, Vec<usize>, Vec<usize>), (String, Arc<[f32]>)>,
+    /// Where known numbers were written; holding them keeps the address theirs.
+    known: HashMap<KnownAs, (String, Arc<[f32]>)>,
 }
 
 impl Writer {

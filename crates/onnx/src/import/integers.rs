@@ -5,8 +5,11 @@ use crate::literal::{Floats, Ints};
 /// Longer lists of whole numbers than this are no shapes.
 pub(super) const LONGEST: usize = 1 << 16;
 
+/// Extents, and pairs of elements.
+type Aligned = (Vec<usize>, Vec<(i64, i64)>);
+
 /// The elements of two lists side by side, a single one repeated.
-fn aligned(x: &Ints, y: &Ints) -> Result<(Vec<usize>, Vec<(i64, i64)>), String> {
+fn aligned(x: &Ints, y: &Ints) -> Result<Aligned, String> {
     let (n, m) = (x.values.len(), y.values.len());
     let pairs = match (n, m) {
         _ if x.dims == y.dims => x.values.iter().copied().zip(y.values.iter().copied()).collect(),
