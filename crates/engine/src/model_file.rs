@@ -76,7 +76,8 @@ impl ModelFile {
             TensorView::new(Dtype::F32, t.shape.dims().to_vec(), bytes).map(|v| (t.name.clone(), v))
         });
         let views: Vec<_> = views.collect::<Result<_, _>>().map_err(|e| e.to_string())?;
-        safetensors::serialize(views, Some(notes)).map_err(|e| e.to_string())
+        let bytes = safetensors::serialize(views, Some(notes)).map_err(|e| e.to_string())?;
+        sorted(&bytes).ok_or_else(|| "the header just written cannot be read".into())
     }
 
     /// Understands a file's bytes, which may come from anywhere.
@@ -161,4 +162,18 @@ fn fault(path: &Path, problem: impl Into<String>) -> Error {
         path: path.display().to_string(),
         problem: problem.into(),
     }
+}
+
+/// The same file with the entries of its header in order, so that equal models are equal files.
+fn sorted(bytes: &[u8]) -> Option<Vec<u8>> {
+    let (length, rest) = bytes.split_first_chunk::<8>()?;
+    let (header, data) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
+    let header: BTreeMap<String, serde_json::Value> = serde_json::from_slice(header).ok()?;
+    let mut text = serde_json::to_vec(&header).ok()?;
+    text.resize(text.len().next_multiple_of(8), b' ');
+    let mut file = Vec::with_capacity(8 + text.len() + data.len());
+    file.extend_from_slice(&(text.len() as u64).to_le_bytes());
+    file.extend_from_slice(&text);
+    file.extend_from_slice(data);
+    Some(file)
 }
