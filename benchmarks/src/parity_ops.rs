@@ -101,7 +101,10 @@ impl ParityOps {
         }
         print(&rows, self.tolerance);
         // Written so that NaN is a failure too.
-        let failed: Vec<&Row> = rows.iter().filter(|r| !(r.worst.1 <= self.tolerance)).collect();
+        let failed: Vec<&Row> = rows
+            .iter()
+            .filter(|r| r.worst.1.is_nan() || r.worst.1 > self.tolerance)
+            .collect();
         match &failed[..] {
             [] => Ok(()),
             [first, ..] => bail!(
