@@ -35,8 +35,13 @@ pub(super) fn pays(shape: Dense, x: &[f32]) -> bool {
         nonzero += row.iter().map(|x| usize::from(*x != 0.0)).sum::<usize>();
         seen += inputs;
     }
-    // A list costs the more of the gain, the fewer columns it serves.
-    let most = if outputs >= WIDE { seen / 2 } else { seen / 3 };
+    // A list costs the more of the gain, the fewer columns it serves. For a sample or two the time goes into reading the
+    // weights, so that any row of them left out pays.
+    let most = match (rows, outputs >= WIDE) {
+        (1..=2, _) => seen * 7 / 8,
+        (_, true) => seen / 2,
+        (_, false) => seen / 3,
+    };
     nonzero <= most
 }
 
