@@ -356,7 +356,7 @@ schedule = { step = { every = 2, factor = 0.5 } }
             ("rate", "rates", 14, "unknown field `rates`"),
             ("batch = 10", "batch = 0", 13, "nonzero"),
             ("rate = 1e-3", "rate = -1", 14, "-1 should be a positive number"),
-            ("factor", "factr", 16, "factr"),
+            ("factor", "factr", 16, "unexpected keys in table: factr"),
             ("\"csv\"", "\"cvs\"", 3, "unknown variant `cvs`"),
             ("0.25", "1.5", 6, "a share of the rows"),
             (
