@@ -6,7 +6,7 @@ use std::{fmt, io, path::PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The system refused an operation on a file.
-    #[error("{}: cannot {doing}: {source}", path.display())]
+    #[error("{}: cannot {doing}", path.display())]
     Io {
         /// What was being done, as in "cannot {doing}".
         doing: &'static str,
@@ -16,7 +16,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A file's contents are not what its format allows.
-    #[error("{}: {at}: {problem}; {advice}", path.display())]
+    #[error("{}: {at}{problem}; {advice}", path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
@@ -102,13 +102,14 @@ pub enum Place {
     Whole,
 }
 
+/// The place and a colon, or nothing.
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Byte(offset) => write!(f, "byte {offset}"),
-            Place::Field { line, column } => write!(f, "line {line}, column {column}"),
-            Place::RowGroup { group, column } => write!(f, "row group {group}, column {column:?}"),
-            Place::Whole => write!(f, "the file"),
+            Place::Byte(offset) => write!(f, "byte {offset}: "),
+            Place::Field { line, column } => write!(f, "line {line}, column {column}: "),
+            Place::RowGroup { group, column } => write!(f, "row group {group}, column {column:?}: "),
+            Place::Whole => Ok(()),
         }
     }
 }
