@@ -1,5 +1,6 @@
 //! `synod export`: a model for other runtimes.
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
@@ -37,6 +38,13 @@ impl ExportCommand {
         let export = Export {
             channels_first: self.nchw,
         };
-        Ok(export.file(&model, &self.out)?)
+        export.file(&model, &self.out)?;
+        let (out, parameters) = (self.out.display(), model.layout().len());
+        let (input, output) = (model.input_shape(), model.output_shape());
+        writeln!(
+            std::io::stdout(),
+            "{out}: {parameters} parameters, {input} to {output}"
+        )?;
+        Ok(())
     }
 }

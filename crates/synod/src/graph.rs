@@ -17,7 +17,7 @@ use synod_nn::{Loss, Model, Optimizer, zoo};
   synod graph model.safetensors                   a stored model's inference
   synod graph autoencoder --dot | dot -Tsvg -o graph.svg")]
 pub(crate) struct GraphCommand {
-    /// A model file, or the name of a model of the zoo (autoencoder).
+    /// A model file, or the name of a model of the zoo (autoencoder, cnn-mnist, resnet50, …).
     model: String,
     /// Rows per batch.
     #[arg(long, default_value_t = 1)]
