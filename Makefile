@@ -2,11 +2,12 @@
 CARGO ?= cargo
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help setup demo mnist test test-avx512 lint benchmark parity onnx-check fuzz clean
+.PHONY: help setup demo mnist int8 test test-avx512 lint benchmark parity onnx-check fuzz clean
 
 help:
 	@echo "make demo         train the autoencoder on generated telemetry and find injected faults"
 	@echo "make mnist        fetch MNIST, train the CNN on it, print the test accuracy"
+	@echo "make int8         that CNN in bytes: accuracy and size beside those of f32"
 	@echo "make test         all tests"
 	@echo "make test-avx512  the kernels' tests in an emulated AVX-512 machine"
 	@echo "make lint         formatting, clippy, documentation"
@@ -24,6 +25,9 @@ demo: setup
 mnist: setup
 	tools/fetch-mnist.sh data/mnist
 	$(CARGO) run --quiet --release -p synod -- train experiments/mnist-cnn.toml --resume
+
+int8: mnist
+	$(CARGO) run --quiet --release -p synod-benchmarks -- int8 data/mnist --model runs/mnist-cnn/model.safetensors
 
 test: setup
 	$(CARGO) nextest run --workspace --no-fail-fast

@@ -1,6 +1,7 @@
 //! Synod's side of the benchmarks: one workload per run, one JSON line out.
 #![forbid(unsafe_code)]
 
+mod int8;
 mod parity;
 mod parity_ops;
 mod tensors;
@@ -96,6 +97,8 @@ enum Workload {
         #[command(flatten)]
         common: Common,
     },
+    /// Accuracy and size of MNIST's CNN in f32, in bytes by calibration, and in bytes by training aware of them.
+    Int8(int8::Int8),
     /// Trains from given weights and data, so that any framework can be compared step for step.
     Parity(parity::Parity),
     /// Compares every op with another framework's results and gradients.
@@ -140,6 +143,7 @@ fn main() -> Result<()> {
         Workload::MakeRecords { data } => records::make(&data),
         Workload::RecordScan { data, common } => records::scan(&data, common),
         Workload::Pipeline { data, batch, common } => records::pipeline(&data, batch, common),
+        Workload::Int8(int8) => int8.run(),
         Workload::Parity(parity) => parity.run(),
         Workload::ParityOps(parity) => parity.run(),
     }
