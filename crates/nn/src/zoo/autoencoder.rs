@@ -1,7 +1,8 @@
 //! Dense autoencoders.
 
+use super::dense_chain;
 use crate::error::{Error, Result};
-use crate::layers::{Activation, Dense, Layer, Sequential};
+use crate::layers::Activation;
 use crate::model::Model;
 
 /// The widths of the Marconi100 paper's autoencoder.
@@ -18,18 +19,7 @@ pub fn autoencoder(widths: &[usize], seed: u64) -> Result<Model> {
         return Err(Error::Setting(problem));
     }
     Model::build([first], seed, |setup| {
-        let layers = widths.windows(2).enumerate().map(|(i, pair)| {
-            let activation = if i + 2 == widths.len() {
-                Activation::Identity
-            } else {
-                Activation::Relu
-            };
-            let dense = setup.within(&format!("layer{i}"), |s| {
-                Dense::new(s, pair[0], pair[1], activation)
-            });
-            Box::new(dense) as Box<dyn Layer>
-        });
-        Sequential(layers.collect())
+        dense_chain(setup, "layer", widths, Activation::Identity)
     })
 }
 

@@ -15,7 +15,9 @@ pub use resnet::{Resnet, Version, resnet, resnet50};
 pub use vae::vae;
 
 use crate::error::{Error, Result};
+use crate::layers::{Activation, Dense, Layer, Sequential};
 use crate::model::Model;
+use crate::parameters::Setup;
 
 /// A maker of a model with its usual extents, from a seed.
 type Make = fn(u64) -> Result<Model>;
@@ -31,6 +33,22 @@ const MODELS: &[(&str, Make)] = &[
     ("lstm-autoencoder", |seed| lstm_autoencoder(30, 16, 64, seed)),
     ("vae", |seed| vae(&[784, 400, 20], 1.0, seed)),
 ];
+
+/// Dense layers with ReLU between, and `last` after the last.
+fn dense_chain(setup: &mut Setup, name: &str, widths: &[usize], last: Activation) -> Sequential {
+    let layers = widths.windows(2).enumerate().map(|(i, pair)| {
+        let activation = if i + 2 == widths.len() {
+            last
+        } else {
+            Activation::Relu
+        };
+        let dense = setup.within(&format!("{name}{i}"), |s| {
+            Dense::new(s, pair[0], pair[1], activation)
+        });
+        Box::new(dense) as Box<dyn Layer>
+    });
+    Sequential(layers.collect())
+}
 
 /// A model of the zoo by name.
 pub fn by_name(name: &str, seed: u64) -> Result<Model> {

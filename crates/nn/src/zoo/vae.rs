@@ -3,10 +3,11 @@
 use synod_engine::Tensor;
 use synod_engine::ops::Distribution;
 
+use super::dense_chain;
 use crate::error::{Error, Result};
-use crate::layers::{Activation, Dense, Layer, Sequential};
+use crate::layers::{Activation, Dense, Layer};
 use crate::model::Model;
-use crate::parameters::{Scope, Setup};
+use crate::parameters::Scope;
 
 /// A dense variational autoencoder: `widths` lead from the input to the latent numbers, and back in reverse; ReLU between
 /// layers, linear at the end. While training, the latent numbers are drawn around their means, and the divergence from the
@@ -25,11 +26,11 @@ pub fn vae(widths: &[usize], beta: f32, seed: u64) -> Result<Model> {
         let hidden = &widths[..widths.len() - 1];
         let back: Vec<usize> = widths.iter().rev().copied().collect();
         let last = hidden[hidden.len() - 1];
-        let encoder = chain(setup, "encoder", hidden, Activation::Relu);
+        let encoder = dense_chain(setup, "encoder", hidden, Activation::Relu);
         let linear = Activation::Identity;
         let mean = setup.within("mean", |s| Dense::new(s, last, latent, linear));
         let log_variance = setup.within("log_variance", |s| Dense::new(s, last, latent, linear));
-        let decoder = chain(setup, "decoder", &back, linear);
+        let decoder = dense_chain(setup, "decoder", &back, linear);
         move |scope: &Scope, x: &Tensor| {
             let h = encoder.forward(scope, x);
             let (mean, log_variance) = (mean.forward(scope, &h), log_variance.forward(scope, &h));
@@ -46,22 +47,6 @@ pub fn vae(widths: &[usize], beta: f32, seed: u64) -> Result<Model> {
             decoder.forward(scope, &code)
         }
     })
-}
-
-/// Dense layers with ReLU between, and `last` after the last.
-fn chain(setup: &mut Setup, name: &str, widths: &[usize], last: Activation) -> Sequential {
-    let layers = widths.windows(2).enumerate().map(|(i, pair)| {
-        let activation = if i + 2 == widths.len() {
-            last
-        } else {
-            Activation::Relu
-        };
-        let dense = setup.within(&format!("{name}{i}"), |s| {
-            Dense::new(s, pair[0], pair[1], activation)
-        });
-        Box::new(dense) as Box<dyn Layer>
-    });
-    Sequential(layers.collect())
 }
 
 #[cfg(test)]
