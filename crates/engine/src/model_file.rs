@@ -77,7 +77,7 @@ impl ModelFile {
         });
         let views: Vec<_> = views.collect::<Result<_, _>>().map_err(|e| e.to_string())?;
         let bytes = safetensors::serialize(views, Some(notes)).map_err(|e| e.to_string())?;
-        sorted(&bytes).ok_or_else(|| "the header just written cannot be read".into())
+        sort_header(&bytes).ok_or_else(|| "the header just written cannot be read".into())
     }
 
     /// Understands a file's bytes, which may come from anywhere.
@@ -164,8 +164,9 @@ fn fault(path: &Path, problem: impl Into<String>) -> Error {
     }
 }
 
-/// The same file with the entries of its header in order, so that equal models are equal files.
-fn sorted(bytes: &[u8]) -> Option<Vec<u8>> {
+/// The same safetensors file with the entries of its header in order, so that equal models are equal files; `None` if it
+/// is no such file.
+pub fn sort_header(bytes: &[u8]) -> Option<Vec<u8>> {
     let (length, rest) = bytes.split_first_chunk::<8>()?;
     let (header, data) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
     let header: BTreeMap<String, serde_json::Value> = serde_json::from_slice(header).ok()?;

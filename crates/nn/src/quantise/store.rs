@@ -68,7 +68,8 @@ impl Quantised {
         let views: Vec<_> = views
             .collect::<Result<_, safetensors::SafeTensorError>>()
             .map_err(|e| fail(&e))?;
-        safetensors::serialize(views, Some(notes)).map_err(|e| fail(&e))
+        let bytes = safetensors::serialize(views, Some(notes)).map_err(|e| fail(&e))?;
+        synod_engine::sort_header(&bytes).ok_or_else(|| fail(&"the header just written cannot be read"))
     }
 
     /// Understands a file's bytes, which may come from anywhere.
