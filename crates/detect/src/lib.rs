@@ -1,0 +1,2 @@
+//! What is unusual in telemetry, how sure we are, and which metrics say so.
+#![forbid(unsafe_code)]

@@ -1,0 +1,11 @@
+//! Telemetry of compute nodes: from whatever a site records to aligned windows with labels.
+//!
+//! A [`Frame`] is one node's windows in time order; everything that detects anomalies reads frames. A missing value is NaN,
+//! in every crate: it cannot be mistaken for a measurement, and whoever forgets it sees NaN instead of a wrong number.
+#![forbid(unsafe_code)]
+
+mod error;
+mod frame;
+
+pub use error::{Error, Result};
+pub use frame::{Dropped, Frame, Truth};
