@@ -51,13 +51,14 @@ const REPAIRS: usize = 24;
 /// Packs buffers so that none overlaps another that lives at the same time.
 ///
 /// Greedy in several orders; offsets are the lowest that are free for the whole lifetime. Each plan is mended by placing
-/// the buffer that sticks out at the top first and packing again. The smallest result wins.
+/// the buffer that sticks out at the top first and packing again. The smallest result wins; where it is far from the bound,
+/// its order is changed one buffer at a time for as long as that helps.
 pub fn plan(lifetimes: &[Lifetime]) -> Plan {
     let bound = max_live(lifetimes);
     let size = |i: &usize| std::cmp::Reverse(lifetimes[*i].aligned());
     let span = |i: &usize| std::cmp::Reverse(lifetimes[*i].last - lifetimes[*i].first);
     let start = |i: &usize| lifetimes[*i].first;
-    let mut best: Option<Plan> = None;
+    let mut best: Option<(Plan, Vec<usize>)> = None;
     for order in 0..4 {
         let mut indices: Vec<usize> = (0..lifetimes.len()).collect();
         match order {
@@ -68,19 +69,49 @@ pub fn plan(lifetimes: &[Lifetime]) -> Plan {
         }
         for _ in 0..=REPAIRS {
             let candidate = pack(lifetimes, &indices);
+            if best.as_ref().is_none_or(|(b, _)| candidate.arena < b.arena) {
+                best = Some((candidate.clone(), indices.clone()));
+            }
+            if candidate.arena == bound {
+                return candidate;
+            }
             let top = |i: &usize| candidate.offsets[*i] + lifetimes[*i].aligned() == candidate.arena;
             if let Some(at) = indices.iter().position(top) {
                 indices[..=at].rotate_right(1);
             }
-            if best.as_ref().is_none_or(|b| candidate.arena < b.arena) {
-                best = Some(candidate);
-            }
-            if best.as_ref().is_some_and(|b| b.arena == bound) {
-                return best.unwrap_or_default();
-            }
         }
     }
-    best.unwrap_or_default()
+    best.map_or_else(Plan::default, |(plan, order)| {
+        improve(lifetimes, plan, order, bound)
+    })
+}
+
+/// How many pairs of buffers may be compared in search of a better order: a packing compares each with each.
+const COMPARISONS: usize = 500_000;
+
+/// Moves one buffer of the order at a time, by a fixed random sequence, and keeps what is no worse.
+fn improve(lifetimes: &[Lifetime], mut plan: Plan, mut order: Vec<usize>, bound: usize) -> Plan {
+    let mut state = 1u64;
+    let mut below = |n: usize| {
+        state = state
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        (state >> 33) as usize % n
+    };
+    for _ in 0..COMPARISONS / order.len().pow(2).max(1) {
+        if plan.arena <= bound + bound / 20 {
+            break;
+        }
+        let (from, to) = (below(order.len()), below(order.len()));
+        let mut changed = order.clone();
+        let moved = changed.remove(from);
+        changed.insert(to, moved);
+        let candidate = pack(lifetimes, &changed);
+        if candidate.arena <= plan.arena {
+            (plan, order) = (candidate, changed);
+        }
+    }
+    plan
 }
 
 fn pack(lifetimes: &[Lifetime], order: &[usize]) -> Plan {
