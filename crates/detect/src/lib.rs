@@ -1,2 +1,20 @@
 //! What is unusual in telemetry, how sure we are, and which metrics say so.
+//!
+//! A [`NodeModel`] is fitted to a node's training windows by a [`Recipe`] and scores windows.
 #![forbid(unsafe_code)]
+
+pub mod detector;
+mod eigen;
+mod error;
+pub mod features;
+mod model;
+mod moments;
+mod recipe;
+mod rows;
+mod smooth;
+
+pub use error::{Error, Result};
+pub use model::{Contribution, NodeModel, Scores};
+pub use moments::Moments;
+pub use recipe::{Member, Recipe};
+pub use rows::Rows;

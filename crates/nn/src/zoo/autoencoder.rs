@@ -10,6 +10,11 @@ pub const PAPER: [usize; 10] = [460, 80, 60, 40, 20, 40, 60, 80, 100, 460];
 
 /// A chain of dense layers that reproduces its input: ReLU between layers, linear at the end.
 pub fn autoencoder(widths: &[usize], seed: u64) -> Result<Model> {
+    autoencoder_ending_in(widths, Activation::Identity, seed)
+}
+
+/// [`autoencoder`] with an activation after the last layer, such as a sigmoid for features between 0 and 1.
+pub fn autoencoder_ending_in(widths: &[usize], end: Activation, seed: u64) -> Result<Model> {
     let (Some(&first), Some(&last)) = (widths.first(), widths.last()) else {
         return Err(Error::Setting("an autoencoder needs at least two widths".into()));
     };
@@ -18,9 +23,7 @@ pub fn autoencoder(widths: &[usize], seed: u64) -> Result<Model> {
             format!("an autoencoder begins and ends with one width, none of them zero; got {widths:?}");
         return Err(Error::Setting(problem));
     }
-    Model::build([first], seed, |setup| {
-        dense_chain(setup, "layer", widths, Activation::Identity)
-    })
+    Model::build([first], seed, |setup| dense_chain(setup, "layer", widths, end))
 }
 
 #[cfg(test)]

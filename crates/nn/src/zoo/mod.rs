@@ -7,7 +7,7 @@ mod recurrent;
 mod resnet;
 mod vae;
 
-pub use autoencoder::{PAPER, autoencoder};
+pub use autoencoder::{PAPER, autoencoder, autoencoder_ending_in};
 pub use cnn::cnn_mnist;
 pub use mlp::{mlp, mlp_2nn};
 pub use recurrent::{CHARACTERS, char_lstm, lstm_autoencoder};

@@ -1,0 +1,273 @@
+//! A network that reproduces what is usual, and fails at what is not.
+
+use serde::{Deserialize, Serialize};
+use synod_kernels::{Activation as Kernel, Dense, Simd};
+use synod_nn::layers::Activation;
+use synod_nn::{Data, Fit, Loss, Optimizer, zoo};
+
+use super::covariance::BATCH;
+use super::{Detector, Parts};
+use crate::error::Result;
+use crate::rows::Rows;
+
+/// How an autoencoder is built and trained.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Training {
+    /// Widths of the layers between input and output; chosen by the number of features unless given.
+    pub hidden: Option<Vec<usize>>,
+    /// Whether the last layer ends in a sigmoid, for features between 0 and 1.
+    pub sigmoid: bool,
+    /// Passes over the rows, if these make enough steps.
+    pub epochs: usize,
+    /// Steps to take at least; small sets are passed over more often.
+    pub least_steps: usize,
+    /// Rows per step.
+    pub batch: usize,
+    /// The share of each row's features that is hidden from the network while it learns.
+    pub hide: f32,
+    /// The loss.
+    pub loss: Measure,
+    /// The optimiser.
+    pub optimizer: Rule,
+    /// The learning rate.
+    pub rate: f32,
+    /// Whether features that are hard to reproduce count less.
+    pub weigh: bool,
+}
+
+/// What training minimises.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Measure {
+    /// The mean square.
+    Mse,
+    /// The root of the mean square.
+    Rmse,
+}
+
+/// How training minimises it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Rule {
+    /// Adam, whose rate falls to nothing along half a cosine.
+    Adam,
+    /// RMSprop at a constant rate.
+    Rmsprop,
+}
+
+impl Default for Training {
+    fn default() -> Training {
+        Training {
+            hidden: None,
+            sigmoid: false,
+            epochs: 10,
+            least_steps: 3000,
+            batch: 16,
+            hide: 0.1,
+            loss: Measure::Mse,
+            optimizer: Rule::Adam,
+            rate: 2e-3,
+            weigh: true,
+        }
+    }
+}
+
+impl Training {
+    /// The protocol of the Marconi100 paper: its network, loss, optimiser, rate and batch.
+    pub fn paper() -> Training {
+        Training {
+            hidden: Some(vec![80, 60, 40, 20, 40, 60, 80, 100]),
+            sigmoid: true,
+            epochs: 10,
+            least_steps: 0,
+            batch: 10,
+            hide: 0.0,
+            loss: Measure::Rmse,
+            optimizer: Rule::Rmsprop,
+            rate: 1e-6,
+            weigh: false,
+        }
+    }
+
+    fn widths(&self, features: usize) -> Vec<usize> {
+        let outer = features.clamp(32, 64);
+        let inner = (features / 4).clamp(8, 16);
+        let hidden = self.hidden.clone().unwrap_or_else(|| vec![outer, inner, outer]);
+        [vec![features], hidden, vec![features]].concat()
+    }
+
+    /// Epochs that make enough steps.
+    pub fn passes(&self, rows: usize) -> usize {
+        let steps = rows.div_ceil(self.batch.max(1)).max(1);
+        self.epochs
+            .max(self.least_steps.div_ceil(steps))
+            .min(200)
+            .max(self.epochs)
+    }
+}
+
+/// A trained network, as plain layers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Autoencoder {
+    widths: Vec<usize>,
+    sigmoid: bool,
+    /// Weights `[inputs, outputs]` and then biases, layer by layer.
+    parameters: Vec<f32>,
+    /// What each feature's squared error is multiplied by.
+    weights: Vec<f32>,
+    /// Optimiser steps it was trained for.
+    steps: usize,
+}
+
+impl Autoencoder {
+    /// Trains on rows.
+    pub fn fit(rows: &Rows, training: &Training, seed: u64) -> Result<Autoencoder> {
+        let n = rows.width();
+        let widths = training.widths(n);
+        let end = if training.sigmoid {
+            Activation::Sigmoid
+        } else {
+            Activation::Identity
+        };
+        let mut model = zoo::autoencoder_ending_in(&widths, end, seed)?;
+        let epochs = training.passes(rows.len());
+        let optimizer = match training.optimizer {
+            Rule::Adam => Optimizer::adam(training.rate)
+                .with_schedule(synod_nn::Schedule::Cosine { epochs, floor: 0.0 }),
+            Rule::Rmsprop => Optimizer::rmsprop(training.rate),
+        };
+        let loss = match training.loss {
+            Measure::Mse => Loss::Mse,
+            Measure::Rmse => Loss::Rmse,
+        };
+        let fit = Fit {
+            epochs,
+            batch: training.batch,
+            seed,
+            ..Fit::new(loss, optimizer)
+        };
+        let inputs = hide(rows, training.hide, seed);
+        let data = match &inputs {
+            Some(inputs) => Data::new(inputs, n, rows.values(), n),
+            None => Data::itself(rows.values(), n),
+        };
+        model.fit(&data, &fit, &mut [])?;
+        let mut fitted = Autoencoder {
+            widths,
+            sigmoid: training.sigmoid,
+            parameters: model.parameters().to_vec(),
+            weights: vec![1.0; n],
+            steps: epochs * rows.len().div_ceil(training.batch.max(1)),
+        };
+        if training.weigh {
+            fitted.weigh(rows);
+        }
+        Ok(fitted)
+    }
+
+    /// Optimiser steps it was trained for.
+    pub fn steps(&self) -> usize {
+        self.steps
+    }
+
+    /// Halves, on a logarithmic scale, the differences between features in how well they are reproduced.
+    fn weigh(&mut self, rows: &Rows) {
+        let n = self.weights.len();
+        let mut squares = vec![0.0f64; n];
+        self.each(rows, |row, output| {
+            let errors = row.iter().zip(output).map(|(x, y)| f64::from(x - y).powi(2));
+            squares.iter_mut().zip(errors).for_each(|(s, e)| *s += e);
+        });
+        let deviation: Vec<f64> = squares
+            .iter()
+            .map(|s| (s / rows.len().max(1) as f64).sqrt() + 1e-3)
+            .collect();
+        let mut sorted = deviation.clone();
+        sorted.sort_by(f64::total_cmp);
+        let middle = sorted[n / 2];
+        self.weights = deviation.iter().map(|d| (1.0 / (d * middle)) as f32).collect();
+    }
+
+    /// Calls `f` with every row and what the network makes of it.
+    fn each(&self, rows: &Rows, mut f: impl FnMut(&[f32], &[f32])) {
+        let (simd, n) = (Simd::best(), rows.width().max(1));
+        let widest = self.widths.iter().copied().max().unwrap_or(0);
+        let (mut from, mut to) = (vec![0.0; widest * BATCH], vec![0.0; widest * BATCH]);
+        let layers = self.widths.len() - 1;
+        for chunk in rows.values().chunks(n * BATCH) {
+            let count = chunk.len() / n;
+            from[..chunk.len()].copy_from_slice(chunk);
+            let mut at = 0;
+            for (i, pair) in self.widths.windows(2).enumerate() {
+                let (inputs, outputs) = (pair[0], pair[1]);
+                let (w, b) = (at, at + inputs * outputs);
+                at = b + outputs;
+                let act = match (i + 1 == layers, self.sigmoid) {
+                    (false, _) => Kernel::Relu,
+                    (true, true) => Kernel::Sigmoid,
+                    (true, false) => Kernel::Identity,
+                };
+                let layer = Dense {
+                    rows: count,
+                    inputs,
+                    outputs,
+                };
+                let (weights, bias) = (&self.parameters[w..b], Some(&self.parameters[b..at]));
+                let (x, y) = (&from[..count * inputs], &mut to[..count * outputs]);
+                layer.forward(simd, x, weights, bias, act, y);
+                std::mem::swap(&mut from, &mut to);
+            }
+            chunk
+                .chunks_exact(n)
+                .zip(from.chunks_exact(n))
+                .for_each(|(row, output)| f(row, output));
+        }
+    }
+}
+
+/// The rows with some features set to 0, the centre; `None` if none are to be.
+fn hide(rows: &Rows, share: f32, seed: u64) -> Option<Vec<f32>> {
+    if share <= 0.0 {
+        return None;
+    }
+    let mut state = seed ^ 0x2545_f491_4f6c_dd1d;
+    let mut next = || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 40) as f32 / (1u64 << 24) as f32
+    };
+    Some(
+        rows.values()
+            .iter()
+            .map(|x| if next() < share { 0.0 } else { *x })
+            .collect(),
+    )
+}
+
+impl Detector for Autoencoder {
+    fn sizes(&self, rows: &Rows) -> Vec<f32> {
+        let mut sizes = Vec::with_capacity(rows.len());
+        let n = self.weights.len().max(1) as f32;
+        self.each(rows, |row, output| {
+            let errors = row.iter().zip(output).zip(&self.weights);
+            sizes.push(errors.map(|((x, y), w)| (x - y) * (x - y) * w).sum::<f32>() / n);
+        });
+        sizes
+    }
+
+    fn explain(&self, row: &[f32]) -> Parts {
+        let mut parts = Parts {
+            expected: vec![],
+            shares: vec![],
+        };
+        self.each(&Rows::new(row.len(), row.to_vec()), |row, output| {
+            parts.expected = output.to_vec();
+            let errors = row.iter().zip(output).zip(&self.weights);
+            parts.shares = errors.map(|((x, y), w)| (x - y) * (x - y) * w).collect();
+        });
+        parts
+    }
+}

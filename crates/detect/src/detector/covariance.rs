@@ -1,0 +1,130 @@
+//! The distance of a row from the mean, in terms of how rows usually vary.
+
+use serde::{Deserialize, Serialize};
+use synod_kernels::{Activation, Dense, Simd};
+
+use super::{Detector, Parts};
+use crate::eigen::{self, Directions};
+use crate::moments::Moments;
+use crate::rows::Rows;
+
+/// A Gaussian with a shrunk covariance: exact along the largest directions, one variance for all others.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Covariance {
+    mean: Vec<f32>,
+    /// `[width, directions]`, so that a row times this gives its coordinates.
+    axes: Vec<f32>,
+    /// One over the variance along each direction, shrunk, less that of all others.
+    precision: Vec<f32>,
+    /// One over the variance along any other direction, shrunk.
+    rest: f32,
+}
+
+impl Covariance {
+    /// Fits to sums; the directions it finds help the next fit to similar sums.
+    pub(crate) fn from_moments(
+        moments: &Moments,
+        ridge: f64,
+        start: Option<&Directions>,
+    ) -> (Covariance, Directions) {
+        let covariance = moments.covariance();
+        let mean: Vec<f32> = moments.mean().iter().map(|m| *m as f32).collect();
+        let n = mean.len();
+        let trace: f64 = (0..n).map(|i| covariance[i * n + i]).sum();
+        let largest = eigen::largest(&covariance, n, n, start);
+        let shrink = (ridge * trace / n.max(1) as f64).max(f64::MIN_POSITIVE);
+        let k = largest.values.len();
+        let found: f64 = largest.values.iter().sum();
+        let others = (trace - found).max(0.0) / (n - k).max(1) as f64;
+        let rest = 1.0 / (others + shrink);
+        let precision = largest
+            .values
+            .iter()
+            .map(|v| (1.0 / (v + shrink) - rest) as f32)
+            .collect();
+        let mut axes = vec![0.0; n * k];
+        for (d, vector) in largest.vectors.chunks_exact(n.max(1)).enumerate() {
+            vector.iter().enumerate().for_each(|(i, v)| axes[i * k + d] = *v);
+        }
+        let fitted = Covariance {
+            mean,
+            axes,
+            precision,
+            rest: rest as f32,
+        };
+        (fitted, largest)
+    }
+
+    fn coordinates(&self, centred: &[f32], rows: usize) -> Vec<f32> {
+        let (inputs, outputs) = (self.mean.len(), self.precision.len());
+        let mut out = vec![0.0; rows * outputs];
+        let layer = Dense {
+            rows,
+            inputs,
+            outputs,
+        };
+        layer.forward(
+            Simd::best(),
+            centred,
+            &self.axes,
+            None,
+            Activation::Identity,
+            &mut out,
+        );
+        out
+    }
+}
+
+/// Rows that are handled together.
+pub(super) const BATCH: usize = 16;
+
+impl Detector for Covariance {
+    fn sizes(&self, rows: &Rows) -> Vec<f32> {
+        let n = self.mean.len().max(1);
+        let mut sizes = Vec::with_capacity(rows.len());
+        for chunk in rows.values().chunks(BATCH * n) {
+            let count = chunk.len() / n;
+            let centred: Vec<f32> = chunk
+                .chunks_exact(n)
+                .flat_map(|row| row.iter().zip(&self.mean).map(|(x, m)| x - m))
+                .collect();
+            let along = self.coordinates(&centred, count);
+            for (row, along) in centred
+                .chunks_exact(n)
+                .zip(along.chunks_exact(self.precision.len().max(1)))
+            {
+                let whole: f32 = row.iter().map(|x| x * x).sum::<f32>() * self.rest;
+                let known: f32 = along.iter().zip(&self.precision).map(|(a, p)| a * a * p).sum();
+                sizes.push(((whole + known) / n as f32).max(0.0));
+            }
+        }
+        sizes
+    }
+
+    /// A feature is expected where the others would have it: the mean of the Gaussian given all other features.
+    fn explain(&self, row: &[f32]) -> Parts {
+        let k = self.precision.len();
+        let centred: Vec<f32> = row.iter().zip(&self.mean).map(|(x, m)| x - m).collect();
+        let along = self.coordinates(&centred, 1);
+        let scaled: Vec<f32> = along.iter().zip(&self.precision).map(|(a, p)| a * p).collect();
+        let mut parts = Parts {
+            expected: Vec::with_capacity(row.len()),
+            shares: Vec::with_capacity(row.len()),
+        };
+        for (i, x) in centred.iter().enumerate() {
+            let axes = &self.axes[i * k..(i + 1) * k];
+            let pull = self.rest * x + axes.iter().zip(&scaled).map(|(a, s)| a * s).sum::<f32>();
+            let own = self.rest
+                + axes
+                    .iter()
+                    .zip(&self.precision)
+                    .map(|(a, p)| a * a * p)
+                    .sum::<f32>();
+            parts.expected.push(row[i] - pull / own.max(f32::MIN_POSITIVE));
+            parts
+                .shares
+                .push((pull * pull / own.max(f32::MIN_POSITIVE)).max(0.0));
+        }
+        parts
+    }
+}

@@ -1,0 +1,189 @@
+//! The largest eigenvalues of a covariance.
+
+use synod_kernels::{Epilogue, Matrix, Simd, gemm, gemm_workspace};
+
+/// More directions than this are never asked for.
+pub(crate) const MOST: usize = 64;
+
+/// Passes of the subspace iteration from a start that knows nothing, and from one that is nearly right.
+const PASSES: usize = 24;
+const WARM_PASSES: usize = 4;
+
+/// Directions of large variance, the largest first.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Directions {
+    /// The variance along each direction.
+    pub(crate) values: Vec<f64>,
+    /// One unit vector per row, row-major.
+    pub(crate) vectors: Vec<f32>,
+}
+
+/// The `k` largest eigenvalues of a symmetric, row-major, non-negative `n x n` matrix, with their vectors: at most [`MOST`]
+/// of them. A start near the answer makes it quick.
+pub(crate) fn largest(matrix: &[f64], n: usize, k: usize, start: Option<&Directions>) -> Directions {
+    let k = k.min(n).min(MOST);
+    if k == 0 {
+        let (values, vectors) = (vec![], vec![]);
+        return Directions { values, vectors };
+    }
+    let single: Vec<f32> = matrix.iter().map(|v| *v as f32).collect();
+    let warm = start.filter(|s| s.vectors.len() == n * k);
+    let mut basis: Vec<f32> = warm.map_or_else(|| spread(n, k), |s| s.vectors.clone());
+    let passes = if warm.is_some() { WARM_PASSES } else { PASSES };
+    orthonormalise(&mut basis, n);
+    let mut next = vec![0.0; k * n];
+    for _ in 0..passes {
+        multiply(&basis, &single, k, n, &mut next);
+        std::mem::swap(&mut basis, &mut next);
+        orthonormalise(&mut basis, n);
+    }
+    ritz(&basis, &single, k, n)
+}
+
+/// Vectors that are neither equal nor orthogonal to anything in particular.
+fn spread(n: usize, k: usize) -> Vec<f32> {
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 40) as f32 / (1u64 << 24) as f32 - 0.5
+    };
+    (0..n * k).map(|_| next()).collect()
+}
+
+/// `out = rows * matrix`, with `k` rows of `n` and a symmetric matrix.
+fn multiply(rows: &[f32], matrix: &[f32], k: usize, n: usize, out: &mut [f32]) {
+    let simd = Simd::best();
+    let mut workspace = vec![0.0; gemm_workspace(simd, k, n, n, 1)];
+    let (a, b) = (Matrix::row_major(rows, n), Matrix::row_major(matrix, n));
+    gemm(simd, k, n, n, a, b, out, &Epilogue::default(), 1, &mut workspace);
+}
+
+/// Makes rows of `n` orthonormal, one after the other, twice over for the sake of rounding.
+fn orthonormalise(rows: &mut [f32], n: usize) {
+    for i in 0..rows.len() / n {
+        let (done, rest) = rows.split_at_mut(i * n);
+        let row = &mut rest[..n];
+        for _ in 0..2 {
+            for other in done.chunks_exact(n) {
+                let along = dot(row, other) as f32;
+                row.iter_mut().zip(other).for_each(|(x, o)| *x -= along * o);
+            }
+            let length = dot(row, row).sqrt();
+            if length < 1e-12 {
+                // Nothing is left of it: any unit vector will do, and the next round makes it orthogonal.
+                row.fill(0.0);
+                row[i % n] = 1.0;
+            } else {
+                row.iter_mut().for_each(|x| *x = (f64::from(*x) / length) as f32);
+            }
+        }
+    }
+}
+
+fn dot(a: &[f32], b: &[f32]) -> f64 {
+    a.iter().zip(b).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum()
+}
+
+/// The best eigenvectors within the span of an orthonormal basis.
+fn ritz(basis: &[f32], matrix: &[f32], k: usize, n: usize) -> Directions {
+    let mut image = vec![0.0; k * n];
+    multiply(basis, matrix, k, n, &mut image);
+    let entry = |i: usize| dot(&basis[i / k * n..][..n], &image[i % k * n..][..n]);
+    let mut small: Vec<f64> = (0..k * k).map(entry).collect();
+    let turn = jacobi(&mut small, k);
+    let mut order: Vec<usize> = (0..k).collect();
+    order.sort_by(|a, b| small[b * k + b].total_cmp(&small[a * k + a]));
+    let values = order.iter().map(|&i| small[i * k + i].max(0.0)).collect();
+    let mut vectors = Vec::with_capacity(k * n);
+    for &column in &order {
+        for j in 0..n {
+            let mixed: f64 = (0..k)
+                .map(|r| turn[r * k + column] * f64::from(basis[r * n + j]))
+                .sum();
+            vectors.push(mixed as f32);
+        }
+    }
+    Directions { values, vectors }
+}
+
+/// Diagonalises a small symmetric matrix in place by plane rotations; the columns of the result are the eigenvectors.
+fn jacobi(a: &mut [f64], k: usize) -> Vec<f64> {
+    let mut turn = vec![0.0; k * k];
+    (0..k).for_each(|i| turn[i * k + i] = 1.0);
+    for _sweep in 0..30 {
+        let off: f64 = (0..k * k).filter(|i| i / k != i % k).map(|i| a[i] * a[i]).sum();
+        let all: f64 = a.iter().map(|x| x * x).sum();
+        if off <= 1e-20 * all {
+            break;
+        }
+        for p in 0..k {
+            for q in p + 1..k {
+                rotate(a, &mut turn, k, p, q);
+            }
+        }
+    }
+    turn
+}
+
+fn rotate(a: &mut [f64], turn: &mut [f64], k: usize, p: usize, q: usize) {
+    let apq = a[p * k + q];
+    if apq == 0.0 {
+        return;
+    }
+    let theta = (a[q * k + q] - a[p * k + p]) / (2.0 * apq);
+    let t = theta.signum() / (theta.abs() + (theta * theta + 1.0).sqrt());
+    let t = if theta == 0.0 { 1.0 } else { t };
+    let c = 1.0 / (t * t + 1.0).sqrt();
+    let s = t * c;
+    for i in 0..k {
+        let (x, y) = (a[i * k + p], a[i * k + q]);
+        (a[i * k + p], a[i * k + q]) = (c * x - s * y, s * x + c * y);
+    }
+    for i in 0..k {
+        let (x, y) = (a[p * k + i], a[q * k + i]);
+        (a[p * k + i], a[q * k + i]) = (c * x - s * y, s * x + c * y);
+        let (x, y) = (turn[i * k + p], turn[i * k + q]);
+        (turn[i * k + p], turn[i * k + q]) = (c * x - s * y, s * x + c * y);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A covariance with known eigenvectors: reflections of the axes.
+    fn known(n: usize) -> (Vec<f64>, Vec<f64>) {
+        let v: Vec<f64> = (0..n).map(|i| ((i * 7 + 3) % 11) as f64 + 1.0).collect();
+        let length: f64 = v.iter().map(|x| x * x).sum();
+        let axis = |i: usize, j: usize| f64::from(u8::from(i == j)) - 2.0 * v[i] * v[j] / length;
+        let values: Vec<f64> = (0..n).map(|i| 50.0 * 0.8f64.powi(i as i32)).collect();
+        let entry = |r: usize, c: usize| (0..n).map(|i| values[i] * axis(i, r) * axis(i, c)).sum();
+        ((0..n * n).map(|i| entry(i / n, i % n)).collect(), values)
+    }
+
+    #[test]
+    fn known_eigenvalues_are_found_and_vectors_are_unit() {
+        for (n, k) in [(1, 1), (5, 5), (40, 12), (90, 64)] {
+            let (matrix, values) = known(n);
+            let found = largest(&matrix, n, k, None);
+            for (got, want) in found.values.iter().zip(&values).take(k.min(10)) {
+                assert!((got - want).abs() < 1e-3 * values[0], "{n}: {got} for {want}");
+            }
+            for v in found.vectors.chunks_exact(n) {
+                assert!((dot(v, v) - 1.0).abs() < 1e-4);
+            }
+        }
+    }
+
+    #[test]
+    fn a_matrix_of_lower_rank_has_no_further_variance() {
+        let n = 6;
+        let matrix: Vec<f64> = (0..n * n).map(|i| ((i / n + 1) * (i % n + 1)) as f64).collect();
+        let found = largest(&matrix, n, 4, None);
+        let trace: f64 = (1..=n).map(|i| (i * i) as f64).sum();
+        assert!((found.values[0] - trace).abs() < 1e-2, "{:?}", found.values);
+        assert!(found.values[1..].iter().all(|v| *v < 1e-2), "{:?}", found.values);
+    }
+}

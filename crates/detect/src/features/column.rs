@@ -1,0 +1,180 @@
+//! One metric: whether it is of use, whether it is a counter, its centre and scale.
+
+use serde::{Deserialize, Serialize};
+
+use super::settings::{FeatureSettings, Scaling};
+
+/// Fewer values than this say nothing of a metric.
+const FEWEST: usize = 10;
+
+/// A counter changes this often at least, and this share of its changes have one sign.
+const FEWEST_CHANGES: usize = 20;
+const ONE_SIGN: f64 = 0.98;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Column {
+    pub(super) name: String,
+    pub(super) counter: Option<Direction>,
+    pub(super) values: Scale,
+    pub(super) changes: Scale,
+}
+
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Direction {
+    Up,
+    Down,
+}
+
+/// Centre and width of a quantity.
+#[derive(Copy, Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Scale {
+    centre: f32,
+    width: f32,
+}
+
+impl Scale {
+    pub(super) fn apply(&self, value: f32) -> f32 {
+        (value - self.centre) / self.width
+    }
+
+    pub(super) fn undo(&self, feature: f32) -> f32 {
+        feature * self.width + self.centre
+    }
+
+    /// `None` if the values do not vary.
+    fn fit(values: &mut [f32], scaling: Scaling) -> Option<Scale> {
+        let (mean, deviation) = mean_and_deviation(values);
+        // Sums of equal numbers may differ from them in the last bits.
+        if deviation <= 1e-6 * mean.abs() || deviation == 0.0 {
+            return None;
+        }
+        let (centre, width) = match scaling {
+            Scaling::Standard => (mean, deviation),
+            Scaling::Robust => {
+                values.sort_by(f32::total_cmp);
+                let at = |q: f64| f64::from(values[((values.len() - 1) as f64 * q).round() as usize]);
+                let quartiles = (at(0.75) - at(0.25)) / 1.35;
+                // A metric that rests most of the time has no quartiles to speak of.
+                (
+                    at(0.5),
+                    if quartiles > 0.1 * deviation {
+                        quartiles
+                    } else {
+                        deviation
+                    },
+                )
+            }
+            Scaling::Minmax => {
+                let low = values.iter().copied().fold(f32::INFINITY, f32::min);
+                let high = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+                (f64::from(low), f64::from(high - low))
+            }
+        };
+        Some(Scale {
+            centre: centre as f32,
+            width: (width as f32).max(f32::MIN_POSITIVE),
+        })
+    }
+}
+
+fn mean_and_deviation(values: &[f32]) -> (f64, f64) {
+    let count = values.len().max(1) as f64;
+    let mean = values.iter().map(|v| f64::from(*v)).sum::<f64>() / count;
+    let square = |v: &f32| (f64::from(*v) - mean).powi(2);
+    (mean, (values.iter().map(square).sum::<f64>() / count).sqrt())
+}
+
+impl Column {
+    /// Learns a metric from its training values, or says why it is of no use.
+    pub(super) fn fit(name: &str, raw: &[f32], settings: &FeatureSettings) -> Result<Column, String> {
+        let known: Vec<f32> = raw.iter().copied().filter(|v| v.is_finite()).collect();
+        if known.is_empty() {
+            return Err("it has no value in training".to_owned());
+        }
+        if known.len() < FEWEST {
+            return Err(format!("it has only {} values in training", known.len()));
+        }
+        let counter = if settings.counters {
+            direction(&known)
+        } else {
+            None
+        };
+        let series: Vec<f32> = match counter {
+            Some(direction) => {
+                let mut state = Counter::default();
+                raw.iter()
+                    .enumerate()
+                    .map(|(i, v)| state.increase(*v, direction, i as i64, 1))
+                    .collect()
+            }
+            None => raw.to_vec(),
+        };
+        let mut known: Vec<f32> = series.iter().copied().filter(|v| v.is_finite()).collect();
+        let mut changes: Vec<f32> = series
+            .windows(2)
+            .map(|w| w[1] - w[0])
+            .filter(|v| v.is_finite())
+            .collect();
+        let Some(values) = Scale::fit(&mut known, settings.scaling) else {
+            let value = known.first().copied().unwrap_or_default();
+            return Err(match counter {
+                Some(_) => "it is a counter that always grows by the same".to_owned(),
+                None => format!("it is {value} in every training window"),
+            });
+        };
+        // A metric whose every value equals the last has values that vary and changes that do not.
+        let changes = Scale::fit(&mut changes, settings.scaling).unwrap_or(values);
+        Ok(Column {
+            name: name.to_owned(),
+            counter,
+            values,
+            changes,
+        })
+    }
+}
+
+/// Up or down if almost all changes have one sign.
+fn direction(known: &[f32]) -> Option<Direction> {
+    let (mut up, mut down) = (0usize, 0usize);
+    for pair in known.windows(2) {
+        match pair[1].total_cmp(&pair[0]) {
+            std::cmp::Ordering::Greater => up += 1,
+            std::cmp::Ordering::Less => down += 1,
+            std::cmp::Ordering::Equal => {}
+        }
+    }
+    let changes = up + down;
+    if changes < FEWEST_CHANGES || changes * 50 < known.len() {
+        return None;
+    }
+    match (up as f64 / changes as f64, down as f64 / changes as f64) {
+        (share, _) if share >= ONE_SIGN => Some(Direction::Up),
+        (_, share) if share >= ONE_SIGN => Some(Direction::Down),
+        _ => None,
+    }
+}
+
+/// The last value of a counter.
+#[derive(Copy, Clone, Debug, Default)]
+pub(super) struct Counter {
+    last: Option<(i64, f32)>,
+}
+
+impl Counter {
+    /// The growth per step since the last known value; NaN without one, and after a reset.
+    pub(super) fn increase(&mut self, value: f32, direction: Direction, time: i64, step: i64) -> f32 {
+        if !value.is_finite() {
+            return f32::NAN;
+        }
+        let Some((then, before)) = self.last.replace((time, value)) else {
+            return f32::NAN;
+        };
+        let grown = match direction {
+            Direction::Up => value - before,
+            Direction::Down => before - value,
+        };
+        let steps = ((time - then) as f32 / step.max(1) as f32).max(1.0);
+        if grown < 0.0 { f32::NAN } else { grown / steps }
+    }
+}

@@ -1,0 +1,202 @@
+//! From windows to features: which metrics are used and how, learnt from training windows alone.
+
+mod column;
+mod settings;
+
+use serde::{Deserialize, Serialize};
+use synod_telemetry::{Dropped, Frame};
+
+pub use settings::{FeatureSettings, Scaling};
+
+use crate::error::{Error, Result};
+use crate::rows::Rows;
+use column::{Column, Counter};
+
+/// What of a node's windows a detector looks at.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum View {
+    /// The values themselves.
+    Values,
+    /// How each value differs from the one a window before.
+    Changes,
+}
+
+/// How to turn a node's windows into features.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Features {
+    step: i64,
+    compress: bool,
+    columns: Vec<Column>,
+    dropped: Vec<(String, String)>,
+}
+
+impl Features {
+    /// Learns from training windows which metrics to use, which are counters, and their centre and scale.
+    pub fn fit(frame: &Frame, settings: &FeatureSettings) -> Result<Features> {
+        let width = frame.width();
+        let mut dropped: Vec<(String, String)> = frame
+            .dropped()
+            .iter()
+            .map(|d| (d.metric.clone(), d.reason.clone()))
+            .collect();
+        let mut columns = vec![];
+        for (index, name) in frame.metrics().iter().enumerate() {
+            let values: Vec<f32> = frame
+                .values()
+                .iter()
+                .skip(index)
+                .step_by(width)
+                .copied()
+                .collect();
+            match Column::fit(name, &values, settings) {
+                Ok(column) => columns.push(column),
+                Err(reason) => dropped.push((name.clone(), reason)),
+            }
+        }
+        if columns.is_empty() {
+            return Err(Error::Node {
+                node: frame.node().to_owned(),
+                problem: format!(
+                    "none of {width} metrics varies in {} training windows, so there is nothing to learn; give it more \
+                     or other windows",
+                    frame.rows()
+                ),
+            });
+        }
+        let (step, compress) = (frame.step(), settings.compress);
+        Ok(Features {
+            step,
+            compress,
+            columns,
+            dropped,
+        })
+    }
+
+    /// The metrics that are used, in the order of the features.
+    pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.columns.iter().map(|c| c.name.as_str())
+    }
+
+    /// The number of features.
+    pub fn width(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Metrics that are not used, with the reasons.
+    pub fn dropped(&self) -> Vec<Dropped> {
+        let dropped = |(metric, reason): &(String, String)| Dropped {
+            metric: metric.clone(),
+            reason: reason.clone(),
+        };
+        self.dropped.iter().map(dropped).collect()
+    }
+
+    /// The windows of a frame, prepared: one row of raw values per window in the order of the features, counters as the
+    /// increase since the window before, NaN where there is none. Metrics the frame lacks are missing in every window.
+    pub fn prepare(&self, frame: &Frame) -> Prepared {
+        let width = self.columns.len();
+        let place = |c: &Column| frame.metrics().iter().position(|m| *m == c.name);
+        let places: Vec<Option<usize>> = self.columns.iter().map(place).collect();
+        let mut counters: Vec<Counter> = vec![Counter::default(); width];
+        let mut values = Vec::with_capacity(frame.rows() * width);
+        for row in 0..frame.rows() {
+            let (time, row) = (frame.times()[row], frame.row(row));
+            for (i, column) in self.columns.iter().enumerate() {
+                let raw = places[i].map_or(f32::NAN, |p| row[p]);
+                let raw = if raw.is_finite() { raw } else { f32::NAN };
+                values.push(match column.counter {
+                    Some(direction) => counters[i].increase(raw, direction, time, self.step),
+                    None => raw,
+                });
+            }
+        }
+        let present: Vec<bool> = frame
+            .values()
+            .chunks_exact(frame.width().max(1))
+            .flat_map(|row| {
+                places
+                    .iter()
+                    .map(|p| p.is_some_and(|p| row[p].is_finite()))
+                    .collect::<Vec<_>>()
+            })
+            .collect();
+        Prepared {
+            width,
+            values,
+            present,
+            times: frame.times().to_vec(),
+        }
+    }
+
+    /// The features of prepared windows; what is missing is 0, the centre.
+    pub fn view(&self, prepared: &Prepared, view: View) -> Rows {
+        let width = self.columns.len();
+        let mut rows = Vec::with_capacity(prepared.values.len());
+        for row in 0..prepared.len() {
+            let now = prepared.row(row);
+            let follows = row > 0 && prepared.times[row] - prepared.times[row - 1] <= 2 * self.step;
+            let before = if follows {
+                Some(prepared.row(row - 1))
+            } else {
+                None
+            };
+            for (i, column) in self.columns.iter().enumerate() {
+                let feature = match view {
+                    View::Values => column.values.apply(now[i]),
+                    View::Changes => column.changes.apply(before.map_or(f32::NAN, |b| now[i] - b[i])),
+                };
+                rows.push(self.squeeze(feature));
+            }
+        }
+        Rows::new(width, rows)
+    }
+
+    fn squeeze(&self, feature: f32) -> f32 {
+        match feature {
+            f if !f.is_finite() => 0.0,
+            f if self.compress => f.signum() * f.abs().ln_1p(),
+            f => f,
+        }
+    }
+
+    /// A feature of the values' view, back in the metric's own unit.
+    pub fn in_units(&self, index: usize, feature: f32) -> f32 {
+        let wide = match self.compress {
+            true => feature.signum() * feature.abs().exp_m1(),
+            false => feature,
+        };
+        self.columns[index].values.undo(wide)
+    }
+}
+
+/// Windows in the order of the features, before scaling.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prepared {
+    width: usize,
+    values: Vec<f32>,
+    present: Vec<bool>,
+    times: Vec<i64>,
+}
+
+impl Prepared {
+    /// The number of windows.
+    pub fn len(&self) -> usize {
+        self.times.len()
+    }
+
+    /// Whether there is no window.
+    pub fn is_empty(&self) -> bool {
+        self.times.is_empty()
+    }
+
+    /// The values of one window; NaN where there is none.
+    pub fn row(&self, row: usize) -> &[f32] {
+        &self.values[row * self.width..(row + 1) * self.width]
+    }
+
+    /// Which metrics were measured in one window.
+    pub fn present(&self, row: usize) -> &[bool] {
+        &self.present[row * self.width..(row + 1) * self.width]
+    }
+}

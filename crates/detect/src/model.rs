@@ -1,0 +1,345 @@
+//! A node's detector: fitted once, then asked about any window.
+
+use serde::{Deserialize, Serialize};
+use synod_telemetry::{Frame, Truth};
+
+use crate::detector::{Detector, Fitted, Trial};
+use crate::error::{Error, Result};
+use crate::features::{Features, View};
+use crate::recipe::{Member, Recipe};
+use crate::smooth::{Average, quantile};
+
+/// Fewer windows than this teach nothing.
+pub(crate) const FEWEST_WINDOWS: usize = 50;
+
+/// Sizes below this are all the same.
+const NOTHING: f32 = 1e-6;
+
+/// A metric measured in this share of the training windows is missed when it is not there.
+const USUAL: f64 = 0.9;
+
+/// How much a score grows when all usual metrics are silent. Far above any threshold: a node that tells nothing of itself
+/// is to be looked at.
+const SILENCE: f32 = 20.0;
+
+/// Windows before one that is explained.
+const BEFORE: usize = 8;
+
+/// A fitted detector of one node, or of several that are alike.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NodeModel {
+    step: i64,
+    features: Features,
+    members: Vec<Judge>,
+    silence: bool,
+    usual: Vec<bool>,
+    /// The scores of the training windows, as far as possible from detectors that had not seen them.
+    reference: Vec<f32>,
+    trained_on: usize,
+}
+
+/// A fitted member, with what its sizes usually are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Judge {
+    fitted: Fitted,
+    view: View,
+    smooth: usize,
+    power: f32,
+    usual: Spread,
+}
+
+/// The middle of a distribution and the distance to its 98th percentile.
+#[derive(Copy, Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Spread {
+    middle: f32,
+    distance: f32,
+}
+
+impl Spread {
+    fn of(values: &[f32]) -> Spread {
+        let middle = quantile(values, 0.5);
+        Spread {
+            middle,
+            distance: (quantile(values, 0.98) - middle).max(0.05),
+        }
+    }
+
+    fn apply(&self, value: f32) -> f32 {
+        (value - self.middle) / self.distance
+    }
+}
+
+/// What a model makes of a frame.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scores {
+    /// One score per window: about 0 for the usual, 1 for what one training window in fifty reaches.
+    pub total: Vec<f32>,
+    /// The scores of each member, in the order of the recipe.
+    pub members: Vec<Vec<f32>>,
+    /// The share of the usual metrics that is missing.
+    pub silence: Vec<f32>,
+}
+
+/// One metric's part in an alarm.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Contribution {
+    /// The metric.
+    pub metric: String,
+    /// What was measured; none if it was silent.
+    pub observed: Option<f32>,
+    /// What would have been usual, given the other metrics.
+    pub expected: f32,
+    /// The metric's share of the score; all add up to 1.
+    pub share: f32,
+}
+
+impl NodeModel {
+    /// Learns from a node's training windows. Windows that are labelled anomalous are left out of the fit.
+    pub fn fit(frame: &Frame, recipe: &Recipe) -> Result<NodeModel> {
+        let healthy: Vec<bool> = frame.truth().iter().map(|t| *t != Truth::Anomalous).collect();
+        let count = healthy.iter().filter(|h| **h).count();
+        if count < FEWEST_WINDOWS {
+            return Err(Error::Node {
+                node: frame.node().to_owned(),
+                problem: format!(
+                    "{count} healthy training windows are too few to learn from; it takes at least {FEWEST_WINDOWS}"
+                ),
+            });
+        }
+        let features = Features::fit(frame, &recipe.features)?;
+        let prepared = features.prepare(frame);
+        let mut members = vec![];
+        let mut training: Vec<Vec<f32>> = vec![];
+        for (i, member) in recipe.members.iter().enumerate() {
+            let rows = features.view(&prepared, member.view);
+            let seed = recipe.seed.wrapping_add(i as u64);
+            let mut keep = healthy.clone();
+            let mut trial = member.kind.fit(&rows, &keep, seed)?;
+            if recipe.refine > 0.0 {
+                leave_out(&mut keep, &trial.sizes, recipe.refine);
+                trial = member.kind.fit(&rows, &keep, seed)?;
+            }
+            let (judge, scores) = Judge::new(member, trial);
+            members.push(judge);
+            training.push(scores);
+        }
+        let rows = prepared.len();
+        let present = |c: usize| (0..rows).filter(|r| prepared.present(*r)[c]).count();
+        let usual = (0..features.width())
+            .map(|c| present(c) as f64 >= USUAL * rows as f64)
+            .collect();
+        let mut model = NodeModel {
+            step: frame.step(),
+            features,
+            members,
+            silence: recipe.silence,
+            usual,
+            reference: vec![],
+            trained_on: count,
+        };
+        let silence = model.silence_of(&prepared);
+        let total = model.combine(&training, &silence);
+        let known = total.iter().zip(&healthy).filter(|(_, h)| **h);
+        model.reference = known.map(|(s, _)| *s).collect();
+        Ok(model)
+    }
+
+    /// Scores every window of a frame, each from itself and the windows before it.
+    pub fn score(&self, frame: &Frame) -> Scores {
+        let prepared = self.features.prepare(frame);
+        let mut views: Vec<(View, crate::rows::Rows)> = vec![];
+        let mut members = vec![];
+        for judge in &self.members {
+            if !views.iter().any(|(v, _)| *v == judge.view) {
+                views.push((judge.view, self.features.view(&prepared, judge.view)));
+            }
+            let rows = views.iter().find(|(v, _)| *v == judge.view).map(|(_, r)| r);
+            members.push(rows.map_or_else(Vec::new, |rows| judge.scores(&judge.fitted.sizes(rows))));
+        }
+        let silence = self.silence_of(&prepared);
+        Scores {
+            total: self.combine(&members, &silence),
+            members,
+            silence,
+        }
+    }
+
+    /// The scores of the training windows, as if they had not been seen.
+    pub fn reference(&self) -> &[f32] {
+        &self.reference
+    }
+
+    /// The usual distance between two windows, in seconds.
+    pub fn step(&self) -> i64 {
+        self.step
+    }
+
+    /// The features the model uses and the metrics it does not.
+    pub fn features(&self) -> &Features {
+        &self.features
+    }
+
+    /// Healthy windows it was trained on.
+    pub fn trained_on(&self) -> usize {
+        self.trained_on
+    }
+
+    /// Optimiser steps of its networks.
+    pub fn steps(&self) -> usize {
+        let steps = |j: &Judge| match &j.fitted {
+            Fitted::Autoencoder(network) => network.steps(),
+            _ => 0,
+        };
+        self.members.iter().map(steps).sum()
+    }
+
+    /// The metrics that make a window unusual, the strongest first, by the members that found it so.
+    pub fn explain(&self, frame: &Frame, row: usize) -> Vec<Contribution> {
+        // Counters and changes need what was before.
+        let prepared = self
+            .features
+            .prepare(&frame.slice(row.saturating_sub(BEFORE)..row + 1));
+        let last = prepared.len() - 1;
+        let width = self.features.width();
+        let mut shares = vec![0.0f32; width];
+        let mut expected = vec![0.0f32; width];
+        let mut heard = 0.0f32;
+        for judge in &self.members {
+            let rows = self.features.view(&prepared, judge.view);
+            let row = rows.iter().last().unwrap_or_default().to_vec();
+            let parts = judge.fitted.explain(&row);
+            let whole: f32 = parts.shares.iter().sum();
+            let weight = judge
+                .scores(&judge.fitted.sizes(&rows))
+                .last()
+                .copied()
+                .unwrap_or(0.0)
+                .clamp(-4.0, 20.0)
+                .exp();
+            if whole > 0.0 {
+                shares
+                    .iter_mut()
+                    .zip(&parts.shares)
+                    .for_each(|(s, p)| *s += weight * p / whole);
+                heard += weight;
+            }
+            if judge.view == View::Values {
+                expected = parts.expected;
+            }
+        }
+        let missing: Vec<bool> = (0..width)
+            .map(|c| self.usual[c] && !prepared.present(last)[c])
+            .collect();
+        let silent = missing.iter().filter(|m| **m).count();
+        if self.silence && silent > 0 {
+            let usual = self.usual.iter().filter(|u| **u).count().max(1);
+            let weight = (SILENCE * silent as f32 / usual as f32).min(20.0).exp();
+            shares
+                .iter_mut()
+                .zip(&missing)
+                .filter(|(_, m)| **m)
+                .for_each(|(s, _)| *s += weight / silent as f32);
+            heard += weight;
+        }
+        let mut contributions: Vec<Contribution> = self
+            .features
+            .names()
+            .enumerate()
+            .map(|(c, name)| Contribution {
+                metric: name.to_owned(),
+                observed: Some(prepared.row(last)[c]).filter(|v| v.is_finite()),
+                expected: self.features.in_units(c, expected[c]),
+                share: shares[c] / heard.max(f32::MIN_POSITIVE),
+            })
+            .collect();
+        contributions.sort_by(|a, b| b.share.total_cmp(&a.share));
+        contributions
+    }
+
+    fn silence_of(&self, prepared: &crate::features::Prepared) -> Vec<f32> {
+        let usual = self.usual.iter().filter(|u| **u).count().max(1) as f32;
+        let share = |row: usize| {
+            let missing = prepared
+                .present(row)
+                .iter()
+                .zip(&self.usual)
+                .filter(|(p, u)| **u && !**p);
+            missing.count() as f32 / usual
+        };
+        (0..prepared.len()).map(share).collect()
+    }
+
+    /// The mean of the members' scores on an exponential scale, so that the most alarmed is heard, and silence.
+    fn combine(&self, members: &[Vec<f32>], silence: &[f32]) -> Vec<f32> {
+        let mut quiet = Average::new(self.members.iter().map(|m| m.smooth).max().unwrap_or(1));
+        let one = |row: usize| {
+            let most = members.iter().map(|m| m[row]).fold(f32::NEG_INFINITY, f32::max);
+            let sum: f32 = members.iter().map(|m| (m[row] - most).exp()).sum();
+            let total = most + (sum / members.len().max(1) as f32).ln();
+            let silence = quiet.push(silence[row]);
+            if self.silence {
+                total + SILENCE * silence
+            } else {
+                total
+            }
+        };
+        (0..silence.len()).map(one).collect()
+    }
+}
+
+/// Drops the most unusual of what was kept.
+fn leave_out(keep: &mut [bool], sizes: &[f32], share: f64) {
+    let kept: Vec<f32> = sizes
+        .iter()
+        .zip(&*keep)
+        .filter(|(_, k)| **k)
+        .map(|(s, _)| *s)
+        .collect();
+    let limit = quantile(&kept, 1.0 - share);
+    keep.iter_mut()
+        .zip(sizes)
+        .filter(|(_, s)| **s > limit)
+        .for_each(|(k, _)| *k = false);
+}
+
+impl Judge {
+    fn new(member: &Member, trial: Trial) -> (Judge, Vec<f32>) {
+        let mut judge = Judge {
+            fitted: trial.fitted,
+            view: member.view,
+            smooth: member.smooth,
+            power: member.power,
+            usual: Spread {
+                middle: 0.0,
+                distance: 1.0,
+            },
+        };
+        let levels = judge.levels(&trial.sizes);
+        let (seen, unseen) = levels.split_at(trial.unseen_from.min(levels.len()));
+        judge.usual = Spread::of(if unseen.is_empty() { seen } else { unseen });
+        // What was trained on looks better than it would have, unseen; it is measured by its own kind.
+        let own = Spread::of(if seen.is_empty() { unseen } else { seen });
+        let scores = seen
+            .iter()
+            .map(|l| own.apply(*l))
+            .chain(unseen.iter().map(|l| judge.usual.apply(*l)));
+        let scores = scores.collect();
+        (judge, scores)
+    }
+
+    /// Smoothed sizes on a logarithmic scale.
+    fn levels(&self, sizes: &[f32]) -> Vec<f32> {
+        let mut average = Average::new(self.smooth);
+        sizes
+            .iter()
+            .map(|s| (average.push(s.powf(self.power)) + NOTHING).ln())
+            .collect()
+    }
+
+    fn scores(&self, sizes: &[f32]) -> Vec<f32> {
+        self.levels(sizes)
+            .into_iter()
+            .map(|l| self.usual.apply(l))
+            .collect()
+    }
+}

@@ -1,0 +1,112 @@
+//! What a node's detector is made of.
+
+use serde::{Deserialize, Serialize};
+
+use crate::detector::{Kind, Training};
+use crate::error::{Error, Result};
+use crate::features::{FeatureSettings, Scaling, View};
+
+/// One detector among those that judge a node together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Member {
+    /// What it is.
+    pub kind: Kind,
+    /// What it looks at.
+    pub view: View,
+    /// Windows over which its sizes are averaged, backwards in time and with falling weight.
+    pub smooth: usize,
+    /// The power to which sizes are raised before they are averaged: above 1, short bursts count more.
+    pub power: f32,
+}
+
+impl Member {
+    fn new(kind: Kind, view: View, smooth: usize) -> Member {
+        let power = if matches!(kind, Kind::Covariance { .. }) {
+            2.0
+        } else {
+            1.0
+        };
+        let power = if smooth > 1 { power } else { 1.0 };
+        Member {
+            kind,
+            view,
+            smooth,
+            power,
+        }
+    }
+}
+
+/// What a node's detector is made of, before it has seen any window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Recipe {
+    /// How windows become features.
+    pub features: FeatureSettings,
+    /// Who judges them.
+    pub members: Vec<Member>,
+    /// Whether metrics that fall silent count.
+    pub silence: bool,
+    /// The share of training windows, the most unusual ones, that is left out of a second fit.
+    pub refine: f64,
+    /// The seed of everything random.
+    pub seed: u64,
+}
+
+/// Windows over which scores are averaged by default.
+pub(crate) const SMOOTH: usize = 10;
+
+/// Names that [`Recipe::named`] knows.
+pub(crate) const NAMES: [&str; 6] = ["default", "covariance", "changes", "autoencoder", "pca", "paper"];
+
+impl Recipe {
+    /// The detector that Synod recommends: values and changes by covariance, values by an autoencoder, and silence.
+    pub fn standard(seed: u64) -> Recipe {
+        let covariance = || Kind::Covariance { ridge: 1.0 };
+        let members = vec![
+            Member::new(covariance(), View::Values, SMOOTH),
+            Member::new(covariance(), View::Changes, SMOOTH),
+            Member::new(Kind::Autoencoder(Training::default()), View::Values, SMOOTH),
+        ];
+        Recipe {
+            features: FeatureSettings::default(),
+            members,
+            silence: true,
+            refine: 0.0,
+            seed,
+        }
+    }
+
+    /// A recipe by its name in a configuration.
+    pub fn named(name: &str, seed: u64) -> Result<Recipe> {
+        let standard = Recipe::standard(seed);
+        let alone = |i: usize| Recipe {
+            members: vec![standard.members[i].clone()],
+            ..standard.clone()
+        };
+        // The two baselines are as their authors have them: plain scaling, no smoothing, no further judge.
+        let plain = |kind: Kind, scaling: Scaling| Recipe {
+            features: FeatureSettings {
+                scaling,
+                compress: false,
+                counters: false,
+            },
+            members: vec![Member::new(kind, View::Values, 1)],
+            silence: false,
+            refine: 0.0,
+            seed,
+        };
+        Ok(match name {
+            "default" => standard,
+            "covariance" => alone(0),
+            "changes" => alone(1),
+            "autoencoder" => alone(2),
+            "pca" => plain(Kind::Pca { share: 0.9 }, Scaling::Standard),
+            "paper" => plain(Kind::Autoencoder(Training::paper()), Scaling::Minmax),
+            _ => {
+                return Err(Error::Setting(format!(
+                    "there is no detector {name:?}; there are {}",
+                    NAMES.join(", ")
+                )));
+            }
+        })
+    }
+}
