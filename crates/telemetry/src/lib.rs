@@ -6,6 +6,11 @@
 
 mod error;
 mod frame;
+mod pattern;
+pub mod sources;
+mod time;
 
 pub use error::{Error, Result};
 pub use frame::{Dropped, Frame, Truth};
+pub use pattern::{load_glob, matches, natural_order};
+pub use time::parse_time;
