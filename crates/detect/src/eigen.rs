@@ -60,25 +60,37 @@ fn multiply(rows: &[f32], matrix: &[f32], k: usize, n: usize, out: &mut [f32]) {
     gemm(simd, k, n, n, a, b, out, &Epilogue::default(), 1, &mut workspace);
 }
 
-/// Makes rows of `n` orthonormal, one after the other, twice over for the sake of rounding.
+/// Makes rows of `n` orthonormal, one after the other.
 fn orthonormalise(rows: &mut [f32], n: usize) {
     for i in 0..rows.len() / n {
         let (done, rest) = rows.split_at_mut(i * n);
         let row = &mut rest[..n];
-        for _ in 0..2 {
+        scale_to_unit(row);
+        for attempt in 0..n + 4 {
             for other in done.chunks_exact(n) {
                 let along = dot(row, other) as f32;
                 row.iter_mut().zip(other).for_each(|(x, o)| *x -= along * o);
             }
-            let length = dot(row, row).sqrt();
-            if length < 1e-12 {
-                // Nothing is left of it: any unit vector will do, and the next round makes it orthogonal.
+            let left = dot(row, row).sqrt();
+            if left < 1e-3 {
+                // It lay among the others, and what is left is rounding: another one must do.
                 row.fill(0.0);
-                row[i % n] = 1.0;
-            } else {
-                row.iter_mut().for_each(|x| *x = (f64::from(*x) / length) as f32);
+                row[(i + attempt) % n] = 1.0;
+                continue;
+            }
+            scale_to_unit(row);
+            // Whoever lost little is orthogonal to the last bits; whoever lost much goes round again.
+            if left > 0.5 {
+                break;
             }
         }
+    }
+}
+
+fn scale_to_unit(row: &mut [f32]) {
+    let length = dot(row, row).sqrt();
+    if length > 0.0 {
+        row.iter_mut().for_each(|x| *x = (f64::from(*x) / length) as f32);
     }
 }
 
@@ -173,6 +185,33 @@ mod tests {
             }
             for v in found.vectors.chunks_exact(n) {
                 assert!((dot(v, v) - 1.0).abs() < 1e-4);
+            }
+        }
+    }
+
+    #[test]
+    fn a_singular_matrix_does_not_show_its_largest_direction_twice() {
+        let n = 36;
+        // Two equal features and one that is the sum of two others.
+        let features = |t: usize, i: usize| {
+            let x = |i: usize| ((t * (i + 3) * 7919 + i * 104_729) % 1009) as f32 / 500.0 - 1.0;
+            let common = x(99) * 4.0;
+            match i {
+                1 => x(0) + common,
+                5 => x(2) + x(3) + 2.0 * common,
+                _ => x(i) + common,
+            }
+        };
+        let rows: Vec<f32> = (0..2000 * n).map(|i| features(i / n, i % n)).collect();
+        let covariance = crate::moments::Moments::of(&crate::rows::Rows::new(n, rows)).covariance();
+        let trace: f64 = (0..n).map(|i| covariance[i * n + i]).sum();
+        let found = largest(&covariance, n, n, None);
+        let sum: f64 = found.values.iter().sum();
+        assert!((sum - trace).abs() < 1e-3 * trace, "{sum} for {trace}");
+        for i in 0..n {
+            for j in 0..i {
+                let along = dot(&found.vectors[i * n..][..n], &found.vectors[j * n..][..n]);
+                assert!(along.abs() < 1e-4, "{i} and {j}: {along}");
             }
         }
     }

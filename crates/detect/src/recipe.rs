@@ -101,6 +101,14 @@ impl Recipe {
             "autoencoder" => alone(2),
             "pca" => plain(Kind::Pca { share: 0.9 }, Scaling::Standard),
             "paper" => plain(Kind::Autoencoder(Training::paper()), Scaling::Minmax),
+            several if several.contains('+') => {
+                let parts: Result<Vec<Recipe>> = several
+                    .split('+')
+                    .map(|n| Recipe::named(n.trim(), seed))
+                    .collect();
+                let members = parts?.into_iter().flat_map(|r| r.members).collect();
+                Recipe { members, ..standard }
+            }
             _ => {
                 return Err(Error::Setting(format!(
                     "there is no detector {name:?}; there are {}",
