@@ -1,2 +1,7 @@
 //! What is unusual in telemetry, how sure we are, and which metrics say so.
 #![forbid(unsafe_code)]
+
+mod error;
+pub mod evaluate;
+
+pub use error::{Error, Result};
