@@ -6,6 +6,7 @@
 pub mod detector;
 mod eigen;
 mod error;
+pub mod evaluate;
 pub mod features;
 mod model;
 mod moments;
