@@ -6,6 +6,7 @@
 
 mod error;
 mod frame;
+pub mod synthetic;
 
 pub use error::{Error, Result};
 pub use frame::{Dropped, Frame, Truth};
