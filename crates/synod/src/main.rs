@@ -3,6 +3,7 @@
 
 mod demo;
 mod export;
+mod generate;
 mod graph;
 mod import_model;
 mod train;
@@ -22,6 +23,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Demo(demo::Demo),
+    Generate(generate::Generate),
     Graph(graph::GraphCommand),
     Train(train::Train),
     Export(export::ExportCommand),
@@ -31,6 +33,7 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Demo(demo) => demo.run(),
+        Command::Generate(generate) => generate.run(),
         Command::Graph(graph) => graph.run(),
         Command::Train(train) => train.run(),
         Command::Export(export) => export.run(),

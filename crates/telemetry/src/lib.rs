@@ -8,6 +8,7 @@ mod error;
 mod frame;
 mod pattern;
 pub mod sources;
+pub mod synthetic;
 mod time;
 
 pub use error::{Error, Result};
