@@ -3,6 +3,9 @@
 //! A [`NodeModel`] is fitted to a node's training windows by a [`Recipe`] and scores windows.
 #![forbid(unsafe_code)]
 
+mod backtest;
+mod budget;
+mod calibrate;
 pub mod detector;
 mod eigen;
 mod error;
@@ -13,9 +16,15 @@ mod moments;
 mod recipe;
 mod rows;
 mod smooth;
+mod split;
+mod store;
 
+pub use backtest::{Alarm, Backtest, History, NodeResult, Outcome};
+pub use budget::AlarmBudget;
+pub use calibrate::{Calibrator, Verdict};
 pub use error::{Error, Result};
 pub use model::{Contribution, NodeModel, Scores};
 pub use moments::Moments;
 pub use recipe::{Member, Recipe};
 pub use rows::Rows;
+pub use split::{Split, SplitKind};

@@ -256,6 +256,18 @@ impl NodeModel {
         contributions
     }
 
+    /// Whether the parts fit together, as they may not if they come from a file.
+    pub(crate) fn check(&self) -> std::result::Result<(), String> {
+        let width = self.features.width();
+        if self.members.is_empty() || self.usual.len() != width || self.step <= 0 || width == 0 {
+            return Err("its parts are of different sizes".to_owned());
+        }
+        match self.members.iter().all(|j| j.fitted.suits(width) && j.smooth > 0) {
+            true => Ok(()),
+            false => Err(format!("a detector does not fit {width} features")),
+        }
+    }
+
     fn silence_of(&self, prepared: &crate::features::Prepared) -> Vec<f32> {
         let usual = self.usual.iter().filter(|u| **u).count().max(1) as f32;
         let share = |row: usize| {

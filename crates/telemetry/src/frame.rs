@@ -178,6 +178,24 @@ impl Frame {
             dropped: self.dropped.clone(),
         }
     }
+
+    /// The rows for which `keep` holds, as a frame of their own.
+    ///
+    /// # Panics
+    /// If `keep` has not one entry per row.
+    pub fn filter(&self, keep: &[bool]) -> Frame {
+        assert_eq!(keep.len(), self.rows(), "one entry per row");
+        let kept = || (0..self.rows()).filter(|i| keep[*i]);
+        Frame {
+            node: self.node.clone(),
+            step: self.step,
+            times: kept().map(|i| self.times[i]).collect(),
+            metrics: self.metrics.clone(),
+            values: kept().flat_map(|i| self.row(i).iter().copied()).collect(),
+            truth: kept().map(|i| self.truth[i]).collect(),
+            dropped: self.dropped.clone(),
+        }
+    }
 }
 
 #[cfg(test)]

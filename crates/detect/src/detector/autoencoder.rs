@@ -171,6 +171,17 @@ impl Autoencoder {
         self.steps
     }
 
+    pub(super) fn suits(&self, width: usize) -> bool {
+        let parameters = |pair: &[usize]| pair[0].checked_mul(pair[1])?.checked_add(pair[1]);
+        let sum = self
+            .widths
+            .windows(2)
+            .map(parameters)
+            .try_fold(0usize, |sum, p| sum.checked_add(p?));
+        let ends = (self.widths.first(), self.widths.last()) == (Some(&width), Some(&width));
+        ends && self.widths.len() > 1 && self.weights.len() == width && sum == Some(self.parameters.len())
+    }
+
     /// Halves, on a logarithmic scale, the differences between features in how well they are reproduced.
     fn weigh(&mut self, rows: &Rows) {
         let n = self.weights.len();

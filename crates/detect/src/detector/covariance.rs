@@ -55,6 +55,10 @@ impl Covariance {
         (fitted, largest)
     }
 
+    pub(super) fn suits(&self, width: usize) -> bool {
+        self.mean.len() == width && self.axes.len() == width * self.precision.len()
+    }
+
     fn coordinates(&self, centred: &[f32], rows: usize) -> Vec<f32> {
         let (inputs, outputs) = (self.mean.len(), self.precision.len());
         let mut out = vec![0.0; rows * outputs];

@@ -10,6 +10,7 @@ pub use autoencoder::{Autoencoder, Training};
 pub use covariance::Covariance;
 pub use pca::Pca;
 
+use crate::eigen::Directions;
 use crate::error::Result;
 use crate::moments::Moments;
 use crate::rows::Rows;
@@ -106,8 +107,6 @@ impl Kind {
     }
 }
 
-use crate::eigen::Directions;
-
 /// Fits from sums: once from all blocks, and for each block from the others.
 fn blocked(
     rows: &Rows,
@@ -141,6 +140,17 @@ fn blocked(
         fitted,
         sizes,
         unseen_from: 0,
+    }
+}
+
+impl Fitted {
+    /// Whether its parts fit together and rows of a width.
+    pub(crate) fn suits(&self, width: usize) -> bool {
+        match self {
+            Fitted::Covariance(d) => d.suits(width),
+            Fitted::Pca(d) => d.suits(width),
+            Fitted::Autoencoder(d) => d.suits(width),
+        }
     }
 }
 

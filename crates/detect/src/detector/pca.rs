@@ -45,6 +45,10 @@ impl Pca {
         self.plane.len() / self.mean.len().max(1)
     }
 
+    pub(super) fn suits(&self, width: usize) -> bool {
+        self.mean.len() == width && self.plane.len().is_multiple_of(width.max(1))
+    }
+
     fn project(&self, row: &[f32]) -> Vec<f32> {
         let n = self.mean.len().max(1);
         let mut expected = self.mean.clone();

@@ -1,0 +1,217 @@
+//! A detector against a site's own history.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde::Serialize;
+use synod_telemetry::{Dropped, Frame, Truth};
+
+use crate::budget::AlarmBudget;
+use crate::calibrate::{Calibrator, ONE_EVENT};
+use crate::error::{Error, Result};
+use crate::evaluate::{Evaluation, Mean, Scored, Settings, evaluate, mean};
+use crate::model::{Contribution, NodeModel};
+use crate::recipe::Recipe;
+
+/// Where nodes' windows come from, one node at a time: no more are in memory than are worked on.
+pub trait History: Sync {
+    /// How many nodes there are.
+    fn nodes(&self) -> usize;
+
+    /// Training and test windows of one node, with what a reader should know of how they were read.
+    fn node(&self, index: usize) -> Result<(Frame, Frame, Vec<String>)>;
+}
+
+/// How a backtest is done.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Backtest {
+    /// What detects.
+    pub recipe: Recipe,
+    /// What alarms may cost.
+    pub budget: AlarmBudget,
+    /// Threads; nodes are shared among them.
+    pub threads: usize,
+}
+
+/// An alarm as an operator sees it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Alarm {
+    /// The node.
+    pub node: String,
+    /// Start of its first window, in seconds since 1970.
+    pub from: i64,
+    /// End of its last window.
+    pub to: i64,
+    /// The highest score.
+    pub peak: f32,
+    /// The threshold at that moment.
+    pub threshold: f32,
+    /// Whether it overlaps windows that are labelled anomalous; none if nothing is known of them.
+    pub confirmed: Option<bool>,
+    /// The metrics behind it at its highest score, the strongest first.
+    pub metrics: Vec<Contribution>,
+}
+
+/// What a backtest found of one node.
+#[derive(Clone, Debug)]
+pub struct NodeResult {
+    /// The node.
+    pub node: String,
+    /// The figures, if there are labels.
+    pub evaluation: Evaluation,
+    /// The fitted detector.
+    pub model: NodeModel,
+    /// Starts of the test windows.
+    pub times: Vec<i64>,
+    /// Their scores.
+    pub scores: Vec<f32>,
+    /// The threshold at each of them.
+    pub thresholds: Vec<f32>,
+    /// Whether an alarm stood.
+    pub alarms: Vec<bool>,
+    /// What is known of them.
+    pub truth: Vec<Truth>,
+    /// The alarms, in order of time.
+    pub events: Vec<Alarm>,
+    /// Metrics that were not used.
+    pub dropped: Vec<Dropped>,
+    /// What a reader should know of how its data were read.
+    pub notes: Vec<String>,
+}
+
+/// A backtest of all nodes.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The mean of the figures over nodes.
+    pub mean: Mean,
+    /// One result per node, in the order of the history.
+    pub nodes: Vec<NodeResult>,
+    /// Nodes that could not be learnt, with the reasons.
+    pub failed: Vec<(usize, String)>,
+}
+
+/// Metrics listed with an alarm.
+const LISTED: usize = 8;
+
+impl Backtest {
+    /// Fits a detector per node, scores its test windows and compares the alarms with the labels. Calls `done` after
+    /// every node. A node that cannot be learnt is reported and does not stop the others.
+    pub fn run(&self, history: &dyn History, done: &(dyn Fn() + Sync)) -> Result<Outcome> {
+        let count = history.nodes();
+        let next = AtomicUsize::new(0);
+        let results: Mutex<Vec<(usize, Result<NodeResult>)>> = Mutex::new(vec![]);
+        std::thread::scope(|scope| {
+            for _ in 0..self.threads.clamp(1, count.max(1)) {
+                scope.spawn(|| {
+                    loop {
+                        let index = next.fetch_add(1, Ordering::Relaxed);
+                        if index >= count {
+                            break;
+                        }
+                        let result = history.node(index).and_then(|data| self.node(index, data));
+                        if let Ok(mut results) = results.lock() {
+                            results.push((index, result));
+                        }
+                        done();
+                    }
+                });
+            }
+        });
+        let mut results = results
+            .into_inner()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        results.sort_by_key(|(index, _)| *index);
+        let (mut nodes, mut failed) = (vec![], vec![]);
+        for (index, result) in results {
+            match result {
+                Ok(node) => nodes.push(node),
+                Err(error) => failed.push((index, error.to_string())),
+            }
+        }
+        if nodes.is_empty() {
+            let first = failed.first().map_or("there are no nodes", |(_, e)| e.as_str());
+            return Err(Error::Setting(format!("no node could be learnt: {first}")));
+        }
+        let figures: Vec<_> = nodes.iter().map(|n| n.evaluation.metrics).collect();
+        Ok(Outcome {
+            mean: mean(&figures),
+            nodes,
+            failed,
+        })
+    }
+
+    fn node(&self, index: usize, (train, test, notes): (Frame, Frame, Vec<String>)) -> Result<NodeResult> {
+        let recipe = Recipe {
+            seed: self.recipe.seed.wrapping_add(1000 * index as u64),
+            ..self.recipe.clone()
+        };
+        let model = NodeModel::fit(&train, &recipe)?;
+        let scores = model.score(&test).total;
+        let verdicts = Calibrator::new(model.reference(), self.budget, train.step()).judge(&scores);
+        let alarms: Vec<bool> = verdicts.iter().map(|v| v.alarm).collect();
+        let merge = (ONE_EVENT / test.step().max(1)).max(1) as usize;
+        let scored = Scored {
+            scores: &scores,
+            alarms: &alarms,
+            truth: test.truth(),
+            step: test.step(),
+        };
+        let settings = Settings {
+            merge: merge + 1,
+            ..Settings::default()
+        };
+        let evaluation = evaluate(&scored, &settings)?;
+        let thresholds: Vec<f32> = verdicts.iter().map(|v| v.threshold).collect();
+        let events = events(&model, &test, &scores, &thresholds, &alarms, merge);
+        Ok(NodeResult {
+            node: test.node().to_owned(),
+            evaluation,
+            dropped: model.features().dropped(),
+            model,
+            times: test.times().to_vec(),
+            scores,
+            thresholds,
+            alarms,
+            truth: test.truth().to_vec(),
+            events,
+            notes,
+        })
+    }
+}
+
+/// Runs of alarms, those closer than `merge` windows taken as one, each explained at its highest score.
+fn events(
+    model: &NodeModel,
+    frame: &Frame,
+    scores: &[f32],
+    thresholds: &[f32],
+    alarms: &[bool],
+    merge: usize,
+) -> Vec<Alarm> {
+    let mut runs: Vec<(usize, usize)> = vec![];
+    for (i, _) in alarms.iter().enumerate().filter(|(_, a)| **a) {
+        match runs.last_mut() {
+            Some((_, last)) if i - *last <= merge => *last = i,
+            _ => runs.push((i, i)),
+        }
+    }
+    let alarm = |(first, last): (usize, usize)| {
+        let peak = (first..=last)
+            .max_by(|a, b| scores[*a].total_cmp(&scores[*b]))
+            .unwrap_or(first);
+        let truth = &frame.truth()[first..=last];
+        let known = truth.iter().any(|t| *t != Truth::Unknown);
+        let mut metrics = model.explain(frame, peak);
+        metrics.truncate(LISTED);
+        Alarm {
+            node: frame.node().to_owned(),
+            from: frame.times()[first],
+            to: frame.times()[last] + frame.step(),
+            peak: scores[peak],
+            threshold: thresholds[peak],
+            confirmed: known.then(|| truth.contains(&Truth::Anomalous)),
+            metrics,
+        }
+    };
+    runs.into_iter().map(alarm).collect()
+}
