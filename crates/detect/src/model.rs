@@ -119,6 +119,9 @@ impl NodeModel {
                 leave_out(&mut keep, &trial.sizes, recipe.refine);
                 trial = member.kind.fit(&rows, &keep, seed)?;
             }
+            if !recipe.unseen {
+                trial.sizes = trial.fitted.sizes(&rows);
+            }
             let (judge, scores) = Judge::new(member, trial);
             members.push(judge);
             training.push(scores);

@@ -45,6 +45,8 @@ pub struct Recipe {
     pub members: Vec<Member>,
     /// Whether metrics that fall silent count.
     pub silence: bool,
+    /// Whether the training scores that thresholds come from are those of unseen windows, as far as possible.
+    pub unseen: bool,
     /// The share of training windows, the most unusual ones, that is left out of a second fit.
     pub refine: f64,
     /// The seed of everything random.
@@ -58,20 +60,29 @@ pub(crate) const SMOOTH: usize = 10;
 pub(crate) const NAMES: [&str; 6] = ["default", "covariance", "changes", "autoencoder", "pca", "paper"];
 
 impl Recipe {
-    /// The detector that Synod recommends: values and changes by covariance, values by an autoencoder, and silence.
+    /// The detector that Synod recommends: the covariance of values and that of changes, and silence.
     pub fn standard(seed: u64) -> Recipe {
         let covariance = || Kind::Covariance { ridge: 1.0 };
         let members = vec![
             Member::new(covariance(), View::Values, SMOOTH),
             Member::new(covariance(), View::Changes, SMOOTH),
-            Member::new(Kind::Autoencoder(Training::default()), View::Values, SMOOTH),
         ];
         Recipe {
             features: FeatureSettings::default(),
             members,
             silence: true,
+            unseen: true,
             refine: 0.0,
             seed,
+        }
+    }
+
+    /// Sets the passes of all networks over the training windows.
+    pub fn set_epochs(&mut self, epochs: usize) {
+        for member in &mut self.members {
+            if let Kind::Autoencoder(training) = &mut member.kind {
+                (training.epochs, training.least_steps) = (epochs, 0);
+            }
         }
     }
 
@@ -91,6 +102,7 @@ impl Recipe {
             },
             members: vec![Member::new(kind, View::Values, 1)],
             silence: false,
+            unseen: false,
             refine: 0.0,
             seed,
         };
@@ -98,7 +110,14 @@ impl Recipe {
             "default" => standard,
             "covariance" => alone(0),
             "changes" => alone(1),
-            "autoencoder" => alone(2),
+            "autoencoder" => Recipe {
+                members: vec![Member::new(
+                    Kind::Autoencoder(Training::default()),
+                    View::Values,
+                    SMOOTH,
+                )],
+                ..standard
+            },
             "pca" => plain(Kind::Pca { share: 0.9 }, Scaling::Standard),
             "paper" => plain(Kind::Autoencoder(Training::paper()), Scaling::Minmax),
             several if several.contains('+') => {

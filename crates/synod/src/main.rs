@@ -7,6 +7,7 @@ mod generate;
 mod graph;
 mod import_model;
 mod train;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -26,6 +27,7 @@ enum Command {
     Generate(generate::Generate),
     Graph(graph::GraphCommand),
     Train(train::Train),
+    Backtest(watch::BacktestCommand),
     Export(export::ExportCommand),
     ImportModel(import_model::ImportCommand),
 }
@@ -36,6 +38,7 @@ fn main() -> ExitCode {
         Command::Generate(generate) => generate.run(),
         Command::Graph(graph) => graph.run(),
         Command::Train(train) => train.run(),
+        Command::Backtest(backtest) => backtest.run(),
         Command::Export(export) => export.run(),
         Command::ImportModel(import) => import.run(),
     };

@@ -1,0 +1,233 @@
+//! The file that describes what to watch and how.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+use synod_detect::{AlarmBudget, Recipe, Split};
+use toml::Spanned;
+
+use crate::train::Misuse;
+
+/// A file larger than this is no configuration.
+const LARGEST: u64 = 1 << 20;
+
+/// What to watch, with what, at what cost.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Config {
+    pub(crate) name: Option<String>,
+    #[serde(default = "one")]
+    pub(crate) seed: u64,
+    pub(crate) data: Spanned<DataConfig>,
+    pub(crate) split: Option<Split>,
+    #[serde(default)]
+    pub(crate) detector: DetectorConfig,
+    #[serde(default)]
+    pub(crate) alarm: AlarmConfig,
+}
+
+/// Where windows come from.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DataConfig {
+    pub(crate) kind: Kind,
+    /// Files of training and of test windows, by patterns with `*`.
+    pub(crate) train: Option<String>,
+    pub(crate) test: Option<String>,
+    /// Files that are split.
+    pub(crate) path: Option<String>,
+    pub(crate) label: Option<String>,
+    pub(crate) time: Option<String>,
+    #[serde(default)]
+    pub(crate) include: Vec<String>,
+    #[serde(default)]
+    pub(crate) exclude: Vec<String>,
+    /// The distance between rows, such as "1m" or "15m", if there is no time column.
+    #[serde(default, deserialize_with = "duration")]
+    pub(crate) step: Option<i64>,
+    /// Of a synthetic cluster: its size, and how it behaves.
+    pub(crate) nodes: Option<usize>,
+    pub(crate) days: Option<usize>,
+    pub(crate) anomalies: Option<f64>,
+    pub(crate) drift: Option<f64>,
+    pub(crate) heterogeneity: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Kind {
+    Parquet,
+    Csv,
+    /// A cluster that is generated, with faults whose truth is known.
+    Synthetic,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DetectorConfig {
+    pub(crate) kind: Option<Spanned<String>>,
+    /// The share of training windows, the most unusual, that a second fit leaves out.
+    pub(crate) refine: Option<f64>,
+    /// Passes over the training windows, of networks.
+    pub(crate) epochs: Option<usize>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AlarmConfig {
+    pub(crate) budget: Option<Spanned<String>>,
+    pub(crate) percentile: Option<Spanned<f64>>,
+}
+
+impl Config {
+    /// Reads and checks a file. A mistake in it is shown with its line.
+    pub(crate) fn read(path: &Path) -> Result<(Config, String)> {
+        let reading = || format!("cannot read the configuration {}", path.display());
+        let length = std::fs::metadata(path).with_context(reading)?.len();
+        if length > LARGEST {
+            let problem = format!("{}: {length} bytes are no configuration", path.display());
+            return Err(Misuse(problem).into());
+        }
+        let text = std::fs::read_to_string(path).with_context(reading)?;
+        let config = Config::parse(&text).map_err(|e| Misuse(format!("{}: {e}", path.display())))?;
+        Ok((config, text))
+    }
+
+    pub(crate) fn parse(text: &str) -> Result<Config, String> {
+        let config: Config = toml::from_str(text).map_err(|e| e.to_string().trim_end().to_owned())?;
+        let data = config.data.get_ref();
+        let synthetic = data.kind == Kind::Synthetic;
+        let sized = data.nodes.or(data.days).is_some()
+            || data.anomalies.or(data.drift).or(data.heterogeneity).is_some();
+        let problem = match (&data.train, &data.test, &data.path) {
+            (None, None, None) if synthetic => None,
+            _ if synthetic => {
+                Some("a synthetic cluster is generated, not read; remove `train`, `test` and `path`")
+            }
+            _ if sized => Some(
+                "`nodes`, `days`, `anomalies`, `drift` and `heterogeneity` are for data of kind \"synthetic\"",
+            ),
+            (Some(_), Some(_), None) if config.split.is_some() => {
+                Some("`train` and `test` are split already; remove [split], or give `path` instead")
+            }
+            (Some(_), Some(_), None) | (None, None, Some(_)) => None,
+            (_, _, Some(_)) => Some("give either `path`, which is split, or both `train` and `test`"),
+            _ => Some("give `train` and `test`, or `path` with [split]"),
+        };
+        if let Some(problem) = problem {
+            return Err(format!("line {}: {problem}", line(text, config.data.span())));
+        }
+        config.recipe().map_err(|problem| {
+            let at = config.detector.kind.as_ref().map_or(0..0, Spanned::span);
+            format!("line {}: {problem}", line(text, at))
+        })?;
+        config
+            .budget()
+            .map_err(|(at, problem)| format!("line {}: {problem}", line(text, at)))?;
+        Ok(config)
+    }
+
+    /// What detects.
+    pub(crate) fn recipe(&self) -> Result<Recipe, String> {
+        let kind = self
+            .detector
+            .kind
+            .as_ref()
+            .map_or("default", |k| k.get_ref().as_str());
+        let mut recipe = Recipe::named(kind, self.seed).map_err(|e| e.to_string())?;
+        if let Some(share) = self.detector.refine {
+            if !(0.0..0.5).contains(&share) {
+                return Err(format!("`refine` is a share from 0 to 0.5, not {share}"));
+            }
+            recipe.refine = share;
+        }
+        if let Some(epochs) = self.detector.epochs {
+            recipe.set_epochs(epochs);
+        }
+        Ok(recipe)
+    }
+
+    /// The name of the detector.
+    pub(crate) fn detector(&self) -> &str {
+        self.detector
+            .kind
+            .as_ref()
+            .map_or("default", |k| k.get_ref().as_str())
+    }
+
+    /// What alarms may cost.
+    pub(crate) fn budget(&self) -> Result<AlarmBudget, (std::ops::Range<usize>, String)> {
+        match (&self.alarm.budget, &self.alarm.percentile) {
+            (None, None) => Ok(AlarmBudget::default()),
+            (Some(budget), None) => budget
+                .get_ref()
+                .parse()
+                .map_err(|e: synod_detect::Error| (budget.span(), e.to_string())),
+            (None, Some(p)) if *p.get_ref() > 0.0 && *p.get_ref() < 100.0 => {
+                Ok(AlarmBudget::Percentile(*p.get_ref()))
+            }
+            (None, Some(p)) => Err((
+                p.span(),
+                format!("`percentile` lies between 0 and 100, not at {}", p.get_ref()),
+            )),
+            (Some(_), Some(p)) => Err((p.span(), "give `budget` or `percentile`, not both".to_owned())),
+        }
+    }
+
+    /// The name of the run: the one given, or the file's.
+    pub(crate) fn run_name(&self, path: &Path) -> Result<String> {
+        let stem = || path.file_stem().map(|s| s.to_string_lossy().into_owned());
+        let name = self.name.clone().or_else(stem).unwrap_or_default();
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if name.is_empty() || name.starts_with('.') || !name.chars().all(plain) {
+            return Err(Misuse(format!(
+                "{}: {name:?} cannot be the name of a run, which becomes a folder; use letters, digits, - and _",
+                path.display()
+            ))
+            .into());
+        }
+        Ok(name)
+    }
+}
+
+fn line(text: &str, at: std::ops::Range<usize>) -> usize {
+    text.get(..at.start).unwrap_or(text).matches('\n').count() + 1
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn duration<'de, D: serde::Deserializer<'de>>(source: D) -> Result<Option<i64>, D::Error> {
+    let text = String::deserialize(source)?;
+    let wrong = || {
+        serde::de::Error::custom(format!(
+            "{text:?} is no duration; write it as \"30s\", \"15m\" or \"1h\""
+        ))
+    };
+    let unit = text.char_indices().last().ok_or_else(wrong)?;
+    let seconds = match unit.1 {
+        's' => 1,
+        'm' => 60,
+        'h' => 3600,
+        'd' => 86_400,
+        _ => return Err(wrong()),
+    };
+    let count: i64 = text[..unit.0].trim().parse().map_err(|_| wrong())?;
+    count
+        .checked_mul(seconds)
+        .filter(|s| *s > 0)
+        .map(Some)
+        .ok_or_else(wrong)
+}
+
+/// A pattern relative to the configuration file or, if nothing is there, to the current folder.
+pub(crate) fn beside(config: &Path, pattern: &str) -> PathBuf {
+    let base = config.parent().unwrap_or(Path::new(""));
+    let beside = base.join(pattern);
+    match synod_telemetry::load_glob(&beside.to_string_lossy()) {
+        Ok(_) => beside,
+        Err(_) => PathBuf::from(pattern),
+    }
+}

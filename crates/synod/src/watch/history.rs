@@ -1,0 +1,157 @@
+//! Nodes' windows from files or from a synthetic cluster, one node at a time.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use synod_detect::{History, Split};
+use synod_telemetry::sources::Table;
+use synod_telemetry::synthetic::{Cluster, ClusterOptions};
+use synod_telemetry::{Frame, load_glob};
+
+use super::config::{Config, Kind, beside};
+use crate::train::Misuse;
+
+/// The history a configuration describes, and how its windows are divided.
+pub(crate) fn open(config: &Config, path: &Path) -> Result<(Box<dyn History>, String)> {
+    let split = config.split.unwrap_or_default();
+    if config.data.get_ref().kind != Kind::Synthetic {
+        let files = Files::of(config, path)?;
+        let split = files.split();
+        return Ok((Box::new(files), split));
+    }
+    let (data, usual) = (config.data.get_ref(), ClusterOptions::default());
+    let options = ClusterOptions {
+        nodes: data.nodes.unwrap_or(usual.nodes),
+        days: data.days.unwrap_or(usual.days),
+        seed: config.seed,
+        anomalies: data.anomalies.unwrap_or(usual.anomalies),
+        drift: data.drift.unwrap_or(usual.drift),
+        heterogeneity: data.heterogeneity.unwrap_or(usual.heterogeneity),
+        ..usual
+    };
+    let cluster = Cluster::new(options).map_err(|e| Misuse(e.to_string()))?;
+    let seed = config.seed;
+    Ok((Box::new(Synthetic { cluster, split, seed }), split.describe()))
+}
+
+/// A cluster that is generated node by node as it is needed.
+struct Synthetic {
+    cluster: Cluster,
+    split: Split,
+    seed: u64,
+}
+
+impl History for Synthetic {
+    fn nodes(&self) -> usize {
+        self.cluster.options().nodes
+    }
+
+    fn node(&self, index: usize) -> synod_detect::Result<(Frame, Frame, Vec<String>)> {
+        let frame = self.cluster.node(index)?;
+        let (train, test) = self.split.apply(&frame, self.seed.wrapping_add(index as u64))?;
+        Ok((train, test, vec![]))
+    }
+}
+
+/// Files of one node each, split already or to be split.
+struct Files {
+    nodes: Vec<Source>,
+    train: Table,
+    test: Table,
+    split: Split,
+    seed: u64,
+}
+
+enum Source {
+    Divided { train: PathBuf, test: PathBuf },
+    Whole(PathBuf),
+}
+
+impl Files {
+    /// The files a configuration names.
+    fn of(config: &Config, path: &Path) -> Result<Files> {
+        let data = config.data.get_ref();
+        let find = |pattern: &str| load_glob(&beside(path, pattern).to_string_lossy());
+        let table = Table {
+            time: data.time.clone(),
+            label: data.label.clone(),
+            include: data.include.clone(),
+            exclude: data.exclude.clone(),
+            step: data.step,
+        };
+        let nodes = match (&data.train, &data.test, &data.path) {
+            (Some(train), Some(test), _) => pair(find(train)?, find(test)?)?,
+            (_, _, Some(whole)) => find(whole)?.into_iter().map(Source::Whole).collect(),
+            _ => bail!("the configuration names no files"),
+        };
+        Ok(Files {
+            nodes,
+            // Training files need no labels; if they have them, they are used.
+            train: Table {
+                label: None,
+                ..table.clone()
+            },
+            test: table,
+            split: config.split.unwrap_or_default(),
+            seed: config.seed,
+        })
+    }
+
+    /// How the windows are divided, as a table names it.
+    fn split(&self) -> String {
+        match self.nodes.first() {
+            Some(Source::Divided { .. }) => "given (train and test files)".to_owned(),
+            _ => self.split.describe(),
+        }
+    }
+}
+
+/// Training and test files with the same name belong to the same node.
+fn pair(train: Vec<PathBuf>, test: Vec<PathBuf>) -> Result<Vec<Source>> {
+    let name = |p: &PathBuf| p.file_name().map(|n| n.to_string_lossy().into_owned());
+    let mut nodes = vec![];
+    for file in &train {
+        let Some(other) = test.iter().find(|t| name(t) == name(file)) else {
+            bail!("{} has no test file of the same name", file.display());
+        };
+        let (train, test) = (file.clone(), other.clone());
+        nodes.push(Source::Divided { train, test });
+    }
+    if let Some(alone) = test.iter().find(|t| !train.iter().any(|f| name(f) == name(t))) {
+        bail!("{} has no training file of the same name", alone.display());
+    }
+    Ok(nodes)
+}
+
+impl History for Files {
+    fn nodes(&self) -> usize {
+        self.nodes.len()
+    }
+
+    fn node(&self, index: usize) -> synod_detect::Result<(Frame, Frame, Vec<String>)> {
+        match &self.nodes[index] {
+            Source::Divided { train, test } => {
+                let label = self.test.label.clone();
+                let excluded = Table {
+                    exclude: self.train.exclude.iter().cloned().chain(label.clone()).collect(),
+                    ..self.train.clone()
+                };
+                let labelled = Table {
+                    label,
+                    ..self.train.clone()
+                };
+                let first = labelled.load(train).or_else(|_| excluded.load(train))?;
+                let second = self.test.load(test)?;
+                let notes = first.notes.into_iter().chain(second.notes).collect();
+                Ok((first.frame, second.frame, notes))
+            }
+            Source::Whole(file) => {
+                let whole = self.test.load(file)?;
+                let (train, test) = self
+                    .split
+                    .apply(&whole.frame, self.seed.wrapping_add(index as u64))?;
+                Ok((train, test, whole.notes))
+            }
+        }
+    }
+}

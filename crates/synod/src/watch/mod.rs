@@ -1,0 +1,56 @@
+//! `synod backtest`, and `synod train` on a configuration of what to watch.
+
+pub(crate) mod config;
+mod history;
+mod run;
+mod table;
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+
+pub(crate) use run::{Request, run};
+
+/// Tests detectors against a site's own history: fits them per node, scores what came after, judges the alarms.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  synod backtest experiments/smd.toml
+  synod backtest experiments/smd.toml --compare pca,paper     the same split, other detectors beside it
+  synod backtest experiments/m100.toml --nodes --json | jq '.arms[0].mean.f1'
+
+The run directory gets config.toml, results.json, alarms.jsonl and report.html. docs/watch.md lists all settings.
+Exit codes: 0 success, 1 failure, 2 a mistake in the call or the file.")]
+pub(crate) struct BacktestCommand {
+    /// What to watch, as a TOML file.
+    config: PathBuf,
+    /// Further detectors on the same split, alarmed at the 98th percentile of their training scores.
+    #[arg(long, value_delimiter = ',')]
+    compare: Vec<String>,
+    /// A line per node.
+    #[arg(long)]
+    nodes: bool,
+    /// Where run directories go.
+    #[arg(long, default_value = "runs")]
+    runs: PathBuf,
+    /// Threads; nodes are shared among them.
+    #[arg(long)]
+    threads: Option<usize>,
+    /// One JSON document on standard output.
+    #[arg(long)]
+    json: bool,
+}
+
+impl BacktestCommand {
+    pub(crate) fn run(&self) -> Result<()> {
+        run(&Request {
+            config: &self.config,
+            runs: &self.runs,
+            compare: &self.compare,
+            threads: self.threads,
+            nodes: self.nodes,
+            json: self.json,
+            keep_models: false,
+        })
+    }
+}
