@@ -58,7 +58,9 @@ impl Frame {
     ) -> Result<Frame> {
         let node = node.into();
         if step <= 0 {
-            return Err(Error::Setting(format!("node {node}: a step of {step} s makes no windows")));
+            return Err(Error::Setting(format!(
+                "node {node}: a step of {step} s makes no windows"
+            )));
         }
         if values.len() != times.len() * metrics.len() {
             return Err(Error::Setting(format!(
@@ -197,7 +199,8 @@ mod tests {
     #[test]
     fn a_slice_keeps_rows_and_truth_together() -> Result<()> {
         let truth = vec![Truth::Healthy, Truth::Anomalous, Truth::Unknown];
-        let whole = Frame::new("n1", 60, vec![0, 60, 120], vec!["a".into()], vec![1.0, 2.0, 3.0])?.with_truth(truth)?;
+        let whole = Frame::new("n1", 60, vec![0, 60, 120], vec!["a".into()], vec![1.0, 2.0, 3.0])?
+            .with_truth(truth)?;
         let part = whole.slice(1..3);
         assert_eq!(part.row(0), [2.0]);
         assert_eq!(part.truth(), [Truth::Anomalous, Truth::Unknown]);

@@ -6,9 +6,11 @@
 
 mod error;
 mod frame;
+pub mod metric;
 mod pattern;
 pub mod sources;
 mod time;
+pub mod windows;
 
 pub use error::{Error, Result};
 pub use frame::{Dropped, Frame, Truth};
