@@ -3,6 +3,11 @@
 //! [`Table`] loads one file per node whose rows are windows already. Everything else gives single [`Sample`]s to a function,
 //! usually [`Nodes::take`](crate::windows::Nodes::take), which makes windows of them.
 
+pub mod exposition;
+mod http;
+pub mod ipmi;
+pub mod ldms;
+pub mod prometheus;
 mod table;
 mod table_columns;
 mod table_rows;
