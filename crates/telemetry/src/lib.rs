@@ -7,6 +7,7 @@
 pub mod align;
 mod error;
 mod frame;
+pub mod labels;
 pub mod metric;
 mod pattern;
 pub mod sources;
