@@ -4,12 +4,16 @@
 //! in every crate: it cannot be mistaken for a measurement, and whoever forgets it sees NaN instead of a wrong number.
 #![forbid(unsafe_code)]
 
+pub mod align;
 mod error;
 mod frame;
+pub mod labels;
+pub mod metric;
 mod pattern;
 pub mod sources;
 pub mod synthetic;
 mod time;
+pub mod windows;
 
 pub use error::{Error, Result};
 pub use frame::{Dropped, Frame, Truth};

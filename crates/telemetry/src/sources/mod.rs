@@ -1,7 +1,16 @@
 //! Where telemetry comes from.
 //!
-//! [`Table`] loads one file per node whose rows are windows already.
+//! [`Table`] loads one file per node whose rows are windows already. Everything else gives single [`Sample`]s to a function,
+//! usually [`Nodes::take`](crate::windows::Nodes::take), which makes windows of them.
 
+pub mod exposition;
+mod http;
+pub mod ipmi;
+pub mod ldms;
+pub mod m100;
+mod m100_columns;
+pub mod prometheus;
+pub mod records;
 mod table;
 mod table_columns;
 mod table_rows;
@@ -10,7 +19,25 @@ use std::path::Path;
 
 pub use table::{Loaded, Table};
 
-use crate::error::Error;
+use crate::{error::Error, metric::Kind};
+
+/// One value of one metric of one node.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Sample<'a> {
+    /// The node.
+    pub node: &'a str,
+    /// The metric's canonical name.
+    pub metric: &'a str,
+    /// Gauge or counter.
+    pub kind: Kind,
+    /// Milliseconds since 1970.
+    pub time: i64,
+    /// The value; NaN if there was none to read.
+    pub value: f64,
+}
+
+/// Where samples go.
+pub type Sink<'a> = dyn FnMut(Sample<'_>) -> crate::Result<()> + 'a;
 
 fn source(path: &Path, problem: impl Into<String>, advice: &'static str) -> Error {
     Error::Source {

@@ -1,0 +1,279 @@
+//! What Slurm says of its nodes: `sinfo --json` and `sinfo -R`.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::{
+    hostlist::expand,
+    intervals::{Interval, State},
+};
+use crate::{
+    error::{Error, Result},
+    time::parse_time,
+};
+
+/// Flags and states of a node that is out of service because something is wrong, or is said to be.
+const BAD: [&str; 10] = [
+    "DRAIN",
+    "DRAINED",
+    "DRAINING",
+    "DOWN",
+    "FAIL",
+    "FAILING",
+    "ERROR",
+    "NOT_RESPONDING",
+    "NO_RESPOND",
+    "INVALID_REG",
+];
+const WORKED_ON: [&str; 5] = [
+    "MAINT",
+    "MAINTENANCE",
+    "REBOOT",
+    "REBOOT_ISSUED",
+    "REBOOT_REQUESTED",
+];
+const SILENT: [&str; 6] = [
+    "POWERED_DOWN",
+    "POWERING_DOWN",
+    "POWERING_UP",
+    "FUTURE",
+    "UNKNOWN",
+    "CLOUD",
+];
+
+/// Reads the nodes that `sinfo --json` or `scontrol show nodes --json` printed at `now`, in seconds.
+///
+/// A node that is drained, draining or down is anomalous since its reason was set, and one under maintenance is so. Where
+/// the state is `idle`, the drain stands among the flags, so both are looked at. Any other node is healthy at `now`.
+pub fn sinfo_json(text: &[u8], path: &Path, now: i64) -> Result<Vec<Interval>> {
+    let wrong = |problem: String| Error::Source {
+        path: path.to_path_buf(),
+        problem,
+        advice: "give what sinfo --json or scontrol show nodes --json prints",
+    };
+    let answer: Value = serde_json::from_slice(text).map_err(|e| wrong(format!("it is not JSON: {e}")))?;
+    let list = |key: &str| answer.get(key).and_then(Value::as_array);
+    let mut intervals = Vec::new();
+    if let Some(nodes) = list("nodes") {
+        for node in nodes {
+            let name = node
+                .get("name")
+                .or_else(|| node.get("hostname"))
+                .and_then(Value::as_str);
+            let name = name.ok_or_else(|| wrong("a node has no name".to_owned()))?;
+            let words = words(&[node.get("state"), node.get("state_flags")]);
+            let since = node.get("reason_changed_at").and_then(number);
+            intervals.push(interval(name, &words, text_of(node.get("reason")), since, now));
+        }
+    } else if let Some(groups) = list("sinfo") {
+        for group in groups {
+            let names = group
+                .pointer("/nodes/nodes")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten();
+            let words = words(&[group.pointer("/node/state")]);
+            let since = group.pointer("/reason/time").and_then(number);
+            let reason = text_of(group.pointer("/reason/description"));
+            for name in names.filter_map(Value::as_str).filter_map(expand).flatten() {
+                intervals.push(interval(&name, &words, reason, since, now));
+            }
+        }
+    } else {
+        return Err(wrong("there is no list of nodes".to_owned()));
+    }
+    Ok(intervals)
+}
+
+fn interval(name: &str, words: &[String], reason: &str, since: Option<i64>, now: i64) -> Interval {
+    let any = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
+    let state = match () {
+        () if any(&WORKED_ON) => State::Maintenance,
+        () if any(&BAD) => State::Anomalous,
+        () if any(&SILENT) => State::Unknown,
+        () => State::Healthy,
+    };
+    // The reason's time is the drain's; a node in service has none, or that of an old one.
+    let since = since.filter(|&since| state > State::Healthy && since > 0 && since <= now);
+    Interval {
+        node: name.to_owned(),
+        from: since.unwrap_or(now),
+        to: now.saturating_add(1),
+        state,
+        source: "slurm".to_owned(),
+        reason: if reason.is_empty() {
+            words.join("+")
+        } else {
+            format!("{}: {reason}", words.join("+"))
+        },
+    }
+}
+
+/// The words of states, which are a string or a list of strings.
+fn words(values: &[Option<&Value>]) -> Vec<String> {
+    let mut words = Vec::new();
+    for value in values.iter().flatten() {
+        let one = value.as_str().into_iter();
+        let many = value.as_array().into_iter().flatten().filter_map(Value::as_str);
+        let parts = one.chain(many).flat_map(|text| text.split('+'));
+        words.extend(parts.map(|word| word.trim_end_matches('*').to_ascii_uppercase()));
+    }
+    words
+}
+
+/// A number, or the number in `{"set": true, "number": …}`.
+fn number(value: &Value) -> Option<i64> {
+    value.as_i64().or_else(|| {
+        value
+            .get("number")?
+            .as_i64()
+            .filter(|_| value.get("set") != Some(&Value::Bool(false)))
+    })
+}
+
+fn text_of(value: Option<&Value>) -> &str {
+    value.and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Reads the table that `sinfo -R` printed at `now`, in seconds: reason, user, time and list of nodes. Its times have no
+/// zone; `ahead` is how many seconds the cluster's clock is ahead of UTC. A reason whose time is unknown begins at `now`.
+pub fn sinfo_reasons(text: &[u8], path: &Path, now: i64, ahead: i64) -> Result<Vec<Interval>> {
+    let text = String::from_utf8_lossy(text);
+    let mut intervals = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        if line.trim().is_empty() || line.trim_start().starts_with("REASON ") {
+            continue;
+        }
+        let wrong = || Error::Source {
+            path: path.to_path_buf(),
+            problem: format!(
+                "line {}: it is no line of reason, user, time and nodes",
+                number + 1
+            ),
+            advice: "give what sinfo -R prints",
+        };
+        let (rest, nodes) = last_word(line).ok_or_else(wrong)?;
+        let (rest, time) = last_word(rest).ok_or_else(wrong)?;
+        let (reason, user) = last_word(rest).ok_or_else(wrong)?;
+        let since = match time {
+            "Unknown" => now,
+            _ => parse_time(time)
+                .ok_or_else(wrong)?
+                .div_euclid(1000)
+                .saturating_sub(ahead),
+        };
+        for node in expand(nodes).ok_or_else(wrong)? {
+            intervals.push(Interval {
+                node,
+                from: since.min(now),
+                to: now.saturating_add(1),
+                state: State::Anomalous,
+                source: format!("slurm reason by {user}"),
+                reason: reason.trim().to_owned(),
+            });
+        }
+    }
+    Ok(intervals)
+}
+
+/// What stands before the last word, and that word.
+fn last_word(text: &str) -> Option<(&str, &str)> {
+    let text = text.trim_end();
+    let start = text.rfind(char::is_whitespace)?;
+    let word = text[start..].trim_start();
+    Some((&text[..start], word))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const OLD: &str = r#"{"nodes":[
+        {"name":"n1","state":"idle","state_flags":["DRAIN"],"reason":"fan","reason_changed_at":500,"reason_set_by_user":"root"},
+        {"name":"n2","state":"allocated","state_flags":[],"reason":"","reason_changed_at":0},
+        {"name":"n3","state":"down","state_flags":["NOT_RESPONDING"],"reason":"Not responding","reason_changed_at":5000},
+        {"name":"n4","state":"idle","state_flags":["MAINTENANCE","DRAIN"],"reason":"","reason_changed_at":0}]}"#;
+    const NEW: &str = r#"{"sinfo":[{"node":{"state":["IDLE","DRAIN"]},"nodes":{"nodes":["r[1-2]"]},
+        "reason":{"description":"GPU","time":{"set":true,"infinite":false,"number":600},"user":"root"}},
+        {"node":{"state":["MIXED"]},"nodes":{"nodes":["r3"]},"reason":{"description":"","time":{"set":false,"number":0}}}]}"#;
+    const REASONS: &str = "REASON               USER      TIMESTAMP           NODELIST
+NHC: check_hw_mem    root      1970-01-01T01:00:00 n[1-2]
+bad fan              alice     Unknown             n7
+";
+
+    fn shown(intervals: &[Interval]) -> Vec<(&str, i64, State)> {
+        intervals
+            .iter()
+            .map(|i| (i.node.as_str(), i.from, i.state))
+            .collect()
+    }
+
+    #[test]
+    fn a_drain_may_stand_among_the_flags() -> Result<()> {
+        let intervals = sinfo_json(OLD.as_bytes(), Path::new("sinfo"), 1000)?;
+        assert_eq!(
+            shown(&intervals),
+            [
+                ("n1", 500, State::Anomalous),
+                ("n2", 1000, State::Healthy),
+                ("n3", 1000, State::Anomalous),
+                ("n4", 1000, State::Maintenance),
+            ]
+        );
+        assert_eq!(intervals[0].reason, "IDLE+DRAIN: fan");
+        Ok(())
+    }
+
+    #[test]
+    fn newer_releases_group_nodes_by_state() -> Result<()> {
+        let intervals = sinfo_json(NEW.as_bytes(), Path::new("sinfo"), 1000)?;
+        let want = [
+            ("r1", 600, State::Anomalous),
+            ("r2", 600, State::Anomalous),
+            ("r3", 1000, State::Healthy),
+        ];
+        assert_eq!(shown(&intervals), want);
+        Ok(())
+    }
+
+    #[test]
+    fn reasons_are_read_from_their_table() -> Result<()> {
+        let intervals = sinfo_reasons(REASONS.as_bytes(), Path::new("sinfo"), 9000, 3000)?;
+        let want = [
+            ("n1", 600, State::Anomalous),
+            ("n2", 600, State::Anomalous),
+            ("n7", 9000, State::Anomalous),
+        ];
+        assert_eq!(shown(&intervals), want);
+        assert_eq!(
+            (intervals[0].reason.as_str(), intervals[2].source.as_str()),
+            ("NHC: check_hw_mem", "slurm reason by alice")
+        );
+        assert!(sinfo_reasons(b"what is this\n", Path::new("sinfo"), 0, 0).is_err());
+        Ok(())
+    }
+
+    proptest! {
+        #[test]
+        fn mutations_never_panic(at in 0usize..OLD.len(), with in "[\\[\\]{}\":,0n-]{0,3}", line in 0usize..REASONS.len()) {
+            for json in [OLD, NEW] {
+                let mut text = json.to_owned();
+                let at = at % text.len();
+                text.replace_range(at..at + 1, &with);
+                let _ = sinfo_json(text.as_bytes(), Path::new("s"), 1000);
+            }
+            let mut text = REASONS.to_owned();
+            text.replace_range(line..line + 1, &with);
+            let _ = sinfo_reasons(text.as_bytes(), Path::new("s"), 1000, 0);
+        }
+
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = sinfo_json(&bytes, Path::new("s"), 0);
+            let _ = sinfo_reasons(&bytes, Path::new("s"), 0, 0);
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! From irregular samples to aligned windows, in one pass.
+//!
+//! [`Windows`] holds the open windows of one node and gives each, once closed, to a function; [`Nodes`] does so for many
+//! nodes and keeps the closed ones as frames.
+
+mod nodes;
+mod stats;
+mod stream;
+
+pub use nodes::{Keep, Nodes};
+pub use stats::{Stats, is_missing};
+pub use stream::{Counts, MetricId, Settings, WindowRow, Windows};
