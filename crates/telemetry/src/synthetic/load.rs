@@ -89,9 +89,9 @@ impl<'a> LoadCourse<'a> {
         let (slow, wide, skew) = (self.cpu.step(rng), self.gpu.step(rng), self.skew.step(rng));
         let (white, other, spike) = (rng.normal(), rng.normal(), rng.lognormal(1.0, 1.9));
         // Traffic comes in bursts that fade within an hour.
-        self.burst *= 0.5;
-        if rng.chance(if busy { 0.012 } else { 0.005 }) {
-            self.burst = (self.burst + 9.0e4 * spike).min(4.0e6);
+        self.burst *= 0.4;
+        if rng.chance(if busy { 0.005 } else { 0.0021 }) {
+            self.burst = (self.burst + 2.7e5 * spike).min(6.0e6);
         }
         let background = Load {
             cpu: [

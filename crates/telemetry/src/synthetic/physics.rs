@@ -205,8 +205,8 @@ impl Body {
         v[MEM_FREE] = (MEMORY_TOTAL - used - v[MEM_CACHED] + 2.5e6).max(4.0e5);
         let ratio = self.packets.step(rng);
         v[BYTES_IN] = load.network * hw.traffic;
-        v[BYTES_OUT] = (1.3 * v[BYTES_IN] + 1.2e4) * (1.0 + 0.3 * ratio).max(0.2);
-        v[PKTS_IN] = 52.0 * hw.traffic + v[BYTES_IN] / 700.0;
+        v[BYTES_OUT] = (1.4 * v[BYTES_IN] + 1.0e4) * (1.0 + 0.3 * ratio).max(0.2);
+        v[PKTS_IN] = 52.0 * hw.traffic + v[BYTES_IN] / 600.0;
         v[PKTS_OUT] = 95.0 * hw.traffic + v[BYTES_OUT] / 900.0;
         let crowd = (0.6 * load.threads).min(400.0);
         v[PROC_TOTAL] =
