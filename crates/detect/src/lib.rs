@@ -3,5 +3,6 @@
 
 mod error;
 pub mod evaluate;
+pub mod report;
 
 pub use error::{Error, Result};
