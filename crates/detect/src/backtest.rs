@@ -10,6 +10,7 @@ use crate::budget::AlarmBudget;
 use crate::calibrate::{Calibrator, ONE_EVENT};
 use crate::error::{Error, Result};
 use crate::evaluate::{Evaluation, Mean, Scored, Settings, evaluate, mean};
+use crate::evidence::Evidence;
 use crate::model::{Contribution, NodeModel};
 use crate::recipe::Recipe;
 
@@ -31,6 +32,8 @@ pub struct Backtest {
     pub budget: AlarmBudget,
     /// Threads; nodes are shared among them.
     pub threads: usize,
+    /// Whether to keep what a report shows of nodes with alarms.
+    pub evidence: bool,
 }
 
 /// An alarm as an operator sees it.
@@ -48,6 +51,8 @@ pub struct Alarm {
     pub threshold: f32,
     /// Whether it overlaps windows that are labelled anomalous; none if nothing is known of them.
     pub confirmed: Option<bool>,
+    /// The window of the highest score, in seconds since 1970.
+    pub peak_at: i64,
     /// The metrics behind it at its highest score, the strongest first.
     pub metrics: Vec<Contribution>,
 }
@@ -73,6 +78,8 @@ pub struct NodeResult {
     pub truth: Vec<Truth>,
     /// The alarms, in order of time.
     pub events: Vec<Alarm>,
+    /// What shows why, if it was asked for and there are alarms.
+    pub evidence: Option<Evidence>,
     /// Metrics that were not used.
     pub dropped: Vec<Dropped>,
     /// What a reader should know of how its data were read.
@@ -163,7 +170,10 @@ impl Backtest {
         let evaluation = evaluate(&scored, &settings)?;
         let thresholds: Vec<f32> = verdicts.iter().map(|v| v.threshold).collect();
         let events = events(&model, &test, &scores, &thresholds, &alarms, merge);
+        let evidence =
+            (self.evidence && !events.is_empty()).then(|| Evidence::of(&model, &test, &scores, &events));
         Ok(NodeResult {
+            evidence,
             node: test.node().to_owned(),
             evaluation,
             dropped: model.features().dropped(),
@@ -208,6 +218,7 @@ fn events(
             from: frame.times()[first],
             to: frame.times()[last] + frame.step(),
             peak: scores[peak],
+            peak_at: frame.times()[peak],
             threshold: thresholds[peak],
             confirmed: known.then(|| truth.contains(&Truth::Anomalous)),
             metrics,

@@ -2,6 +2,7 @@
 
 pub(crate) mod config;
 mod history;
+mod page;
 mod run;
 mod table;
 

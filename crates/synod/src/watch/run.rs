@@ -10,8 +10,8 @@ use serde_json::json;
 use synod_detect::{AlarmBudget, Backtest, Recipe};
 
 use super::config::Config;
-use super::history;
 use super::table::{self, Arm};
+use super::{history, page};
 use crate::train::Misuse;
 
 /// What is asked of a run.
@@ -49,6 +49,7 @@ pub(crate) fn run(request: &Request<'_>) -> Result<()> {
             recipe,
             budget,
             threads: threads(request.threads),
+            evidence: arms.is_empty(),
         };
         let outcome = backtest.run(&*nodes, &|| bar.inc(1))?;
         bar.finish_and_clear();
@@ -70,6 +71,19 @@ pub(crate) fn run(request: &Request<'_>) -> Result<()> {
         "arms": table::json(&arms),
     });
     write_folder(&folder, &text, &document, &arms, request.keep_models)?;
+    let context = page::Context {
+        name: &name,
+        config: &text,
+        split: &split,
+        label_rule: &label_rule(&config),
+        seed: config.seed,
+        budget: config.budget().map_err(|(_, e)| Misuse(e))?,
+    };
+    let report = page::report(&context, &arms, &*nodes)?;
+    put(
+        &folder.join("report.html"),
+        synod_detect::report::page(&report).as_bytes(),
+    )?;
     let mut out = std::io::stdout().lock();
     if request.json {
         return Ok(writeln!(out, "{document}")?);
@@ -82,7 +96,7 @@ pub(crate) fn run(request: &Request<'_>) -> Result<()> {
         config.seed
     )?;
     table::print(&mut out, &arms, request.nodes)?;
-    Ok(writeln!(out, "Run directory: {}", folder.display())?)
+    Ok(writeln!(out, "Report: {}", folder.join("report.html").display())?)
 }
 
 fn label_rule(config: &Config) -> String {

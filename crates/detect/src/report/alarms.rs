@@ -1,0 +1,124 @@
+//! The alarms worth looking at first, with the metrics behind them.
+
+use super::html::{Html, count, decimals, measured};
+use super::limits;
+use super::model::{Alarm, Cause, Report};
+use super::nodes::anchor;
+use super::time::{duration, moment};
+use crate::evaluate::EventKind;
+
+/// One card per alarm, most important first.
+pub(super) fn section(report: &Report) -> Html {
+    if report.alarms.is_empty() {
+        return Html::default();
+    }
+    let cards = report
+        .alarms
+        .iter()
+        .take(limits::ALARMS)
+        .map(|alarm| card(alarm, report));
+    let more = match report.alarms.len().saturating_sub(limits::ALARMS) {
+        0 => Html::default(),
+        n => html!(
+            "<p class=\"quiet\">{} not shown here; the timelines below show all.</p>\n",
+            count(n, "more alarm")
+        ),
+    };
+    html!(
+        "<section>\n<h2>Look at these first</h2>\n<div class=\"cards\">\n{}</div>\n{}</section>\n",
+        Html::join(cards),
+        more
+    )
+}
+
+/// A word on whether a label bears the alarm out.
+pub(super) fn verdict(kind: EventKind) -> Html {
+    match kind {
+        EventKind::True => html!("<span class=\"tag true\">labelled anomalous</span>"),
+        EventKind::False => html!("<span class=\"tag false\">labelled healthy</span>"),
+        EventKind::Unknown => html!("<span class=\"tag\">not labelled</span>"),
+    }
+}
+
+fn card(alarm: &Alarm, report: &Report) -> Html {
+    let name = match report.nodes.iter().position(|n| n.node == alarm.node) {
+        Some(index) => html!("<a href=\"#{}\">{}</a>", anchor(index), alarm.node),
+        None => html!("{}", alarm.node),
+    };
+    html!(
+        "<article class=\"card\">\n<h3>{} {}</h3>\n<p class=\"when\">{} – {} · {}</p>\n<p>{}</p>\n<p class=\"quiet\">{}</p>\n{}</article>\n",
+        name,
+        verdict(alarm.kind),
+        moment(alarm.start),
+        moment(alarm.end),
+        duration(alarm.end.saturating_sub(alarm.start)),
+        alarm.summary,
+        strength(alarm),
+        causes(&alarm.causes)
+    )
+}
+
+fn strength(alarm: &Alarm) -> Html {
+    let times = f64::from(alarm.peak_score) / f64::from(alarm.threshold);
+    let above = if alarm.threshold > 0.0 && times.is_finite() {
+        html!(
+            "Peak score {}, {} times its threshold",
+            measured(alarm.peak_score),
+            decimals(Some(times), 1)
+        )
+    } else {
+        html!("Peak score {}", measured(alarm.peak_score))
+    };
+    match alarm.p_value.filter(|p| *p > 0.0) {
+        Some(p) if p >= 0.5 => html!("{}; healthy windows score that high more often than not.", above),
+        Some(p) => html!(
+            "{}; at most 1 in {} healthy windows scores that high.",
+            above,
+            measured((1.0 / p) as f32)
+        ),
+        None => html!("{}.", above),
+    }
+}
+
+fn causes(causes: &[Cause]) -> Html {
+    if causes.is_empty() {
+        return Html::default();
+    }
+    let peers = causes.iter().any(|c| c.peers_median.is_some());
+    let rows = causes.iter().take(limits::CAUSES).map(|c| cause(c, peers));
+    let heading = if peers {
+        html!("<th class=\"n\">Peers</th>")
+    } else {
+        Html::default()
+    };
+    html!(
+        "<div class=\"scroll\"><table class=\"causes\">\n<thead><tr><th>Metric</th><th class=\"n\">Observed</th>\
+         <th class=\"n\">Expected</th>{}<th>Share of score</th></tr></thead>\n<tbody>\n{}</tbody></table></div>\n",
+        heading,
+        Html::join(rows)
+    )
+}
+
+fn cause(cause: &Cause, peers: bool) -> Html {
+    let share = if cause.share.is_finite() {
+        cause.share.clamp(0.0, 1.0)
+    } else {
+        0.0
+    };
+    let median = cause.peers_median.map_or("–".to_owned(), measured);
+    let median = if peers {
+        html!("<td class=\"n\">{}</td>", median)
+    } else {
+        Html::default()
+    };
+    html!(
+        "<tr><td class=\"name\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>{}\
+         <td><span class=\"share\"><i style=\"width:{}%\"></i></span>{} %</td></tr>\n",
+        cause.metric,
+        measured(cause.observed),
+        measured(cause.expected),
+        median,
+        decimals(Some(100.0 * share), 1),
+        decimals(Some(100.0 * share), 0)
+    )
+}

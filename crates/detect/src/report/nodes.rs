@@ -1,0 +1,108 @@
+//! Every node over time: a strip of labels and alarms, and behind it the scores.
+
+use super::chart::{self, Scale, Span, WIDTH};
+use super::html::{Html, count, decimals, raw};
+use super::limits;
+use super::model::{NodeSeries, Report};
+use crate::evaluate::Evaluation;
+
+/// The address of a node's timeline on the page.
+pub(super) fn anchor(index: usize) -> String {
+    format!("node-{index}")
+}
+
+/// One line per node, those with most alarms first; the first few are open.
+pub(super) fn section(report: &Report) -> Html {
+    if report.nodes.is_empty() {
+        return Html::default();
+    }
+    let mut order: Vec<(usize, &NodeSeries)> = report.nodes.iter().enumerate().collect();
+    order.sort_by_key(|(_, node)| std::cmp::Reverse(node.alarms.len()));
+    let rows = order.iter().enumerate().map(|(rank, (index, node))| {
+        let open = rank < limits::OPEN_TIMELINES && !node.alarms.is_empty();
+        row(report, *index, node, open)
+    });
+    html!(
+        "<section>\n<h2>Every node over time</h2>\n<p>Each line is a node, most alarms first; open one to see its scores.</p>\n{}\
+         <div class=\"nodes\">\n{}</div>\n</section>\n",
+        legend(),
+        Html::join(rows)
+    )
+}
+
+/// What the colours and lines mean.
+pub(super) fn legend() -> Html {
+    raw(
+        "<p class=\"legend\"><span><i class=\"key score\"></i>score</span><span><i class=\"key threshold\"></i>threshold</span>\
+         <span><i class=\"key labelled\"></i>labelled anomalous</span><span><i class=\"key alarm\"></i>alarm</span>\
+         <span><i class=\"key alarm false\"></i>alarm in time labelled healthy</span></p>\n",
+    )
+}
+
+fn row(report: &Report, index: usize, node: &NodeSeries, open: bool) -> Html {
+    let evaluation = report.arms.first().and_then(|arm| arm.nodes.get(&node.node));
+    let span = Span::of(&node.times, report.step);
+    let strip = match span {
+        None => html!("<span class=\"quiet\">no windows</span>"),
+        Some(span) => html!(
+            "<svg class=\"strip\" viewBox=\"0 0 {} 20\" preserveAspectRatio=\"none\" aria-hidden=\"true\">{}{}</svg>",
+            WIDTH,
+            chart::labelled(&node.labelled, span),
+            chart::alarms(&node.alarms, span)
+        ),
+    };
+    html!(
+        "<details id=\"{}\"{}><summary><span class=\"name\">{}</span>{}<span class=\"figure\">{}</span></summary>\n{}{}</details>\n",
+        anchor(index),
+        raw(if open { " open" } else { "" }),
+        node.node,
+        strip,
+        count(node.alarms.len(), "alarm"),
+        span.map(|span| timeline(node, span)).unwrap_or_default(),
+        evaluation.map(figures).unwrap_or_default()
+    )
+}
+
+fn timeline(node: &NodeSeries, span: Span) -> Html {
+    let Some(scale) = Scale::scores(&node.scores, &node.thresholds) else {
+        return html!("<p class=\"quiet\">No window has a score.</p>\n");
+    };
+    let threshold = match node.thresholds.as_slice() {
+        [one] => chart::line(&[span.start, span.end], &[*one, *one], span, scale),
+        many => chart::line(&node.times, many, span, scale),
+    };
+    let shapes = html!(
+        "{}<path class=\"score\" d=\"{}\"/><path class=\"threshold\" d=\"{}\"/>",
+        chart::labelled(&node.labelled, span),
+        chart::line(&node.times, &node.scores, span, scale),
+        threshold
+    );
+    let strip = chart::alarm_strip(&node.alarms, span);
+    chart::framed(
+        &format!("Anomaly score of {} over time", node.node),
+        shapes,
+        span,
+        scale,
+        strip,
+    )
+}
+
+fn figures(node: &Evaluation) -> Html {
+    let m = &node.metrics;
+    let parts = [
+        (
+            "false alarms per month",
+            decimals(m.false_alarms_per_node_month, 2),
+        ),
+        (
+            "anomalies found",
+            format!("{} of {}", node.segments_found, node.segments),
+        ),
+        ("precision", decimals(m.precision, 2)),
+        ("recall", decimals(m.recall, 2)),
+        ("average precision", decimals(m.ap, 2)),
+        ("AUROC", decimals(m.auroc, 2)),
+    ];
+    let parts = parts.map(|(name, value)| html!("<span>{} <b>{}</b></span>", name, value));
+    html!("<p class=\"figures\">{}</p>\n", Html::join(parts))
+}
