@@ -7,7 +7,7 @@ use serde::Serialize;
 use synod_telemetry::{Dropped, Frame, Truth};
 
 use crate::budget::AlarmBudget;
-use crate::calibrate::{Calibrator, ONE_EVENT};
+use crate::calibrate::{Calibrator, ONE_EVENT, Verdict};
 use crate::error::{Error, Result};
 use crate::evaluate::{Evaluation, Mean, Scored, Settings, evaluate, mean};
 use crate::evidence::Evidence;
@@ -169,7 +169,7 @@ impl Backtest {
         };
         let evaluation = evaluate(&scored, &settings)?;
         let thresholds: Vec<f32> = verdicts.iter().map(|v| v.threshold).collect();
-        let events = events(&model, &test, &scores, &thresholds, &alarms, merge);
+        let events = self::alarms(&model, &test, &scores, &verdicts);
         let evidence =
             (self.evidence && !events.is_empty()).then(|| Evidence::of(&model, &test, &scores, &events));
         Ok(NodeResult {
@@ -189,17 +189,12 @@ impl Backtest {
     }
 }
 
-/// Runs of alarms, those closer than `merge` windows taken as one, each explained at its highest score.
-fn events(
-    model: &NodeModel,
-    frame: &Frame,
-    scores: &[f32],
-    thresholds: &[f32],
-    alarms: &[bool],
-    merge: usize,
-) -> Vec<Alarm> {
+/// Alarms as an operator sees them: runs of verdicts, those closer than an hour taken as one, each explained at its highest
+/// score.
+pub fn alarms(model: &NodeModel, frame: &Frame, scores: &[f32], verdicts: &[Verdict]) -> Vec<Alarm> {
+    let merge = (ONE_EVENT / frame.step().max(1)).max(1) as usize;
     let mut runs: Vec<(usize, usize)> = vec![];
-    for (i, _) in alarms.iter().enumerate().filter(|(_, a)| **a) {
+    for (i, _) in verdicts.iter().enumerate().filter(|(_, v)| v.alarm) {
         match runs.last_mut() {
             Some((_, last)) if i - *last <= merge => *last = i,
             _ => runs.push((i, i)),
@@ -219,7 +214,7 @@ fn events(
             to: frame.times()[last] + frame.step(),
             peak: scores[peak],
             peak_at: frame.times()[peak],
-            threshold: thresholds[peak],
+            threshold: verdicts[peak].threshold,
             confirmed: known.then(|| truth.contains(&Truth::Anomalous)),
             metrics,
         }

@@ -21,7 +21,7 @@ mod smooth;
 mod split;
 mod store;
 
-pub use backtest::{Alarm, Backtest, History, NodeResult, Outcome};
+pub use backtest::{Alarm, Backtest, History, NodeResult, Outcome, alarms};
 pub use budget::AlarmBudget;
 pub use calibrate::{Calibrator, Verdict};
 pub use error::{Error, Result};

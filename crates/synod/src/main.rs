@@ -28,6 +28,7 @@ enum Command {
     Graph(graph::GraphCommand),
     Train(train::Train),
     Backtest(watch::BacktestCommand),
+    Score(watch::ScoreCommand),
     Export(export::ExportCommand),
     ImportModel(import_model::ImportCommand),
 }
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         Command::Graph(graph) => graph.run(),
         Command::Train(train) => train.run(),
         Command::Backtest(backtest) => backtest.run(),
+        Command::Score(score) => score.run(),
         Command::Export(export) => export.run(),
         Command::ImportModel(import) => import.run(),
     };

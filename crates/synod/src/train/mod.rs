@@ -1,4 +1,4 @@
-//! `synod train`: a classifier from a configuration file.
+//! `synod train`: a classifier, or the detectors of a site's nodes, from a configuration file.
 
 mod config;
 mod data;
@@ -24,16 +24,17 @@ use self::feed::PipelineFeed;
 use self::folder::{Folder, Log, Past, Standing};
 use self::watch::{Record, Watch};
 
-/// Trains a classifier as a TOML file describes, into a run directory that survives crashes.
+/// Trains what a TOML file describes, into a run directory that survives crashes: a classifier, or detectors of nodes.
 #[derive(Args)]
 #[command(after_help = "Examples:
   synod train experiments/mnist-cnn.toml             into runs/mnist-cnn
   synod train experiments/mnist-cnn.toml --resume    go on after a crash, to the same bits
   synod train experiments/mnist-mlp.toml --json | jq .accuracy
+  synod train experiments/m100.toml                  detectors of four nodes, with a report
 
 Paths in the file are relative to the file. A run directory holds config.toml, events.jsonl,
 model.safetensors (the best), checkpoint.safetensors (the last) and, once finished, summary.json.
-docs/train.md lists all settings. Exit codes: 0 success, 1 failure, 2 a mistake in the call or the file.")]
+docs/train.md lists all settings of classifiers, docs/watch.md those of detectors. Exit codes: 0 success, 1 failure, 2 a mistake in the call or the file.")]
 pub(crate) struct Train {
     /// The experiment's configuration.
     config: PathBuf,
@@ -75,6 +76,9 @@ struct Experiment<'a> {
 
 impl Train {
     pub(crate) fn run(&self) -> Result<()> {
+        if std::fs::read_to_string(&self.config).is_ok_and(|text| crate::watch::is_ours(&text)) {
+            return self.watch();
+        }
         let (config, text) = Config::read(&self.config)?;
         let folder = Folder::new(&self.runs, &config.run_name(&self.config)?);
         let resume = match folder.standing()? {
@@ -110,6 +114,19 @@ impl Train {
         };
         let summary = experiment.run(&mut model, &text, resume)?;
         self.show(&summary)
+    }
+
+    /// Detectors, one per node. They are fitted in seconds, so a run that was cut short is simply done again.
+    fn watch(&self) -> Result<()> {
+        crate::watch::run(&crate::watch::Request {
+            config: &self.config,
+            runs: &self.runs,
+            compare: &[],
+            threads: None,
+            nodes: false,
+            json: self.json,
+            keep_models: true,
+        })
     }
 
     /// A run goes on only as it began, or its result would be that of no configuration.

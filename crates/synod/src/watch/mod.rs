@@ -4,6 +4,7 @@ pub(crate) mod config;
 mod history;
 mod page;
 mod run;
+mod score;
 mod table;
 
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use anyhow::Result;
 use clap::Args;
 
 pub(crate) use run::{Request, run};
+pub(crate) use score::ScoreCommand;
 
 /// Tests detectors against a site's own history: fits them per node, scores what came after, judges the alarms.
 #[derive(Args)]
@@ -54,4 +56,11 @@ impl BacktestCommand {
             keep_models: false,
         })
     }
+}
+
+/// Whether a configuration describes what to watch, rather than a classifier.
+pub(crate) fn is_ours(text: &str) -> bool {
+    let table: Option<toml::Table> = toml::from_str(text).ok();
+    let has = |key: &str| table.as_ref().is_some_and(|t| t.contains_key(key));
+    !has("model") && (has("detector") || has("alarm") || has("split"))
 }
