@@ -1,0 +1,295 @@
+//! `synod backtest`, `synod train` and `synod score` on nodes that are made here, as an operator runs them.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+const STEP: i64 = 900;
+
+/// Numbers between -0.5 and 0.5.
+struct Noise(u64);
+
+impl Noise {
+    fn next(&mut self) -> f64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 40) as f64 / (1u64 << 24) as f64 - 0.5
+    }
+}
+
+/// A node whose temperature and fan follow its load, with a fan that stops in windows 700 to 740.
+fn node(path: &Path, salt: u64, change: impl Fn(usize, &mut Vec<String>)) {
+    let (mut noise, mut load) = (Noise(salt), 0.5);
+    let mut text = "timestamp,load,power,temperature,fan,idle,state\n".to_owned();
+    for t in 0..1000usize {
+        load = (0.95 * load + 0.1 * noise.next() + 0.025f64).clamp(0.0, 1.0);
+        let broken = (700..740).contains(&t);
+        let power = 200.0 + 600.0 * load + 10.0 * noise.next();
+        let temperature = 30.0 + 30.0 * load + noise.next() + if broken { 15.0 } else { 0.0 };
+        let fan = if broken {
+            0.0
+        } else {
+            4000.0 + 1500.0 * load + 50.0 * noise.next()
+        };
+        let label = u8::from((702..742).contains(&t));
+        let mut fields = vec![
+            (1_600_000_000 + STEP * t as i64).to_string(),
+            format!("{load:.4}"),
+            format!("{power:.2}"),
+            format!("{temperature:.2}"),
+            format!("{fan:.0}"),
+            "7".to_owned(),
+            label.to_string(),
+        ];
+        change(t, &mut fields);
+        if !fields.is_empty() {
+            text += &(fields.join(",") + "\n");
+        }
+    }
+    fs::write(path, text).expect("written");
+}
+
+fn site(nodes: u64) -> TempDir {
+    let folder = TempDir::new().expect("a folder");
+    (0..nodes).for_each(|n| node(&folder.path().join(format!("n{n}.csv")), 11 + n, |_, _| {}));
+    config(folder.path(), "");
+    folder
+}
+
+fn config(folder: &Path, more: &str) {
+    let text = format!(
+        "name = \"site\"\nseed = 3\n[data]\nkind = \"csv\"\npath = \"n*.csv\"\nlabel = \"state\"\n{more}\n\
+         [split]\nkind = \"chronological\"\ntrain = 0.6\n[detector]\nkind = \"default\"\n\
+         [alarm]\nbudget = \"2 per node-month\"\n"
+    );
+    fs::write(folder.join("site.toml"), text).expect("written");
+}
+
+fn synod(folder: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_synod"))
+        .current_dir(folder)
+        .args(args)
+        .output()
+        .expect("runs")
+}
+
+fn said(output: &Output) -> String {
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
+fn json(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", said(output));
+    serde_json::from_slice(&output.stdout).expect("one document")
+}
+
+#[test]
+fn a_fan_that_stops_is_found_and_named_on_every_node() {
+    let site = site(3);
+    let result = json(&synod(site.path(), &["backtest", "site.toml", "--json"]));
+    assert_eq!(result["name"], "site");
+    assert_eq!(result["split"], "chronological, 60 % train");
+    let arm = &result["arms"][0];
+    assert_eq!(arm["arm"], "local");
+    for name in [
+        "auroc",
+        "ap",
+        "vus_pr",
+        "best_f1",
+        "f1",
+        "precision",
+        "recall",
+        "fpr",
+        "tnr",
+    ] {
+        assert!(arm["mean"][name].is_f64(), "{name}: {}", arm["mean"]);
+        assert!(arm["nodes"]["n1"][name].is_f64(), "{name}");
+    }
+    assert!(arm["mean"]["auroc"].as_f64() > Some(0.95), "{}", arm["mean"]);
+    assert!(
+        arm["mean"]["event_recall"].as_f64() == Some(1.0),
+        "{}",
+        arm["mean"]
+    );
+    let alarms = fs::read_to_string(site.path().join("runs/site/alarms.jsonl")).expect("alarms");
+    for node in ["n0", "n1", "n2"] {
+        let alarms = alarms
+            .lines()
+            .map(|l| serde_json::from_str::<Value>(l).expect("an alarm"));
+        let found = alarms
+            .filter(|a| a["node"] == node && a["confirmed"] == true)
+            .next()
+            .expect("the fault");
+        let first = found["metrics"][0]["metric"].as_str().expect("a metric");
+        assert!(["fan", "temperature"].contains(&first), "{found}");
+    }
+    let report = fs::read_to_string(site.path().join("runs/site/report.html")).expect("a report");
+    assert!(
+        report.contains("it is 7 in every training window"),
+        "the constant metric is listed with its reason"
+    );
+}
+
+#[test]
+fn the_same_seed_gives_the_same_result_with_any_number_of_threads() {
+    let site = site(4);
+    let run = |threads: &str| {
+        synod(
+            site.path(),
+            &["backtest", "site.toml", "--json", "--threads", threads],
+        )
+        .stdout
+    };
+    assert_eq!(run("1"), run("3"));
+}
+
+#[test]
+fn trained_detectors_score_new_files_and_say_what_is_new_or_silent() {
+    let site = site(2);
+    assert!(synod(site.path(), &["train", "site.toml"]).status.success());
+    // A new metric, and one that has vanished.
+    node(&site.path().join("late.csv"), 12, |_, _| {});
+    let text = fs::read_to_string(site.path().join("late.csv")).expect("the file");
+    let lines = text.lines().enumerate().map(|(i, line)| {
+        let mut fields: Vec<&str> = line.split(',').collect();
+        fields[2] = if i == 0 { "voltage" } else { "230" };
+        fields.join(",")
+    });
+    fs::write(site.path().join("late.csv"), lines.collect::<Vec<_>>().join("\n")).expect("written");
+    let output = synod(site.path(), &["score", "runs/site", "late.csv", "--as", "n1"]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(said(&output).contains("voltage"), "{}", said(&output));
+    let own = json(&synod(site.path(), &["score", "runs/site", "n0.csv", "--json"]));
+    assert_eq!(own["windows"], 1000);
+    assert!(
+        own["alarms"].as_array().is_some_and(|a| !a.is_empty()),
+        "the fault is found again"
+    );
+    let unknown = synod(site.path(), &["score", "runs/site", "late.csv"]);
+    assert_eq!(unknown.status.code(), Some(1));
+    assert!(said(&unknown).contains("--as"), "{}", said(&unknown));
+    let out = synod(
+        site.path(),
+        &["score", "runs/site", "n0.csv", "--as", "../../etc/passwd"],
+    );
+    assert!(said(&out).contains("no node's name"), "{}", said(&out));
+}
+
+#[test]
+fn a_damaged_detector_is_refused_with_advice() {
+    let site = site(1);
+    assert!(synod(site.path(), &["train", "site.toml"]).status.success());
+    let path = site.path().join("runs/site/models/n0.safetensors");
+    let whole = fs::read(&path).expect("the model");
+    for cut in [0, 1, 8, 100, whole.len() / 2, whole.len() - 1] {
+        fs::write(&path, &whole[..cut]).expect("written");
+        let output = synod(site.path(), &["score", "runs/site", "n0.csv"]);
+        assert_eq!(output.status.code(), Some(1), "cut at {cut}: {}", said(&output));
+        assert!(
+            said(&output).contains("train it again"),
+            "cut at {cut}: {}",
+            said(&output)
+        );
+    }
+}
+
+#[test]
+fn bad_input_is_an_error_that_says_what_to_do_or_a_stated_behaviour() {
+    let site = site(1);
+    let run = |args: &[&str]| synod(site.path(), args);
+    let fails = |what: &str, code: i32| {
+        let output = run(&["backtest", "site.toml"]);
+        assert_eq!(output.status.code(), Some(code), "{}", said(&output));
+        assert!(said(&output).contains(what), "{} lacks {what:?}", said(&output));
+        assert!(!said(&output).contains("panicked"), "{}", said(&output));
+    };
+    // A label column that is not there.
+    let text = fs::read_to_string(site.path().join("site.toml")).expect("the file");
+    fs::write(
+        site.path().join("site.toml"),
+        text.replace("\"state\"", "\"stat\""),
+    )
+    .expect("written");
+    fails("stat", 1);
+    // An unknown key, shown with its line.
+    fs::write(site.path().join("site.toml"), text.replace("budget", "budgets")).expect("written");
+    fails("budgets", 2);
+    fs::write(
+        site.path().join("site.toml"),
+        text.replace("2 per node-month", "two a month"),
+    )
+    .expect("written");
+    fails("line 14", 2);
+    fs::write(
+        site.path().join("site.toml"),
+        text.replace("\"default\"", "\"oracle\""),
+    )
+    .expect("written");
+    fails("there is no detector \"oracle\"", 2);
+    fs::write(site.path().join("site.toml"), text.replace("n*.csv", "x*.csv")).expect("written");
+    fails("x*.csv", 1);
+    fs::write(site.path().join("site.toml"), &text).expect("written");
+    // One row.
+    node(&site.path().join("n0.csv"), 5, |t, fields| {
+        if t > 0 {
+            fields.clear()
+        }
+    });
+    fails("too few to learn from", 1);
+    // Nothing that varies.
+    node(&site.path().join("n0.csv"), 5, |_, f| {
+        (1..5).for_each(|i| f[i] = "1".to_owned())
+    });
+    fails("nothing to learn", 1);
+    // A file that breaks off in the middle of a Parquet header.
+    fs::write(site.path().join("n0.csv"), b"PAR1\x15\x04").expect("written");
+    fails("n0.csv", 1);
+}
+
+#[test]
+fn odd_but_usable_input_is_used_and_what_was_done_is_listed() {
+    let site = site(2);
+    // A metric that never has a value, rows in the wrong order, a row twice, and no anomaly at all.
+    node(&site.path().join("n0.csv"), 11, |_, fields| {
+        fields[2] = String::new();
+        fields[6] = "0".to_owned();
+    });
+    let text = fs::read_to_string(site.path().join("n0.csv")).expect("the file");
+    let (head, rows) = text.split_once('\n').expect("lines");
+    let mut rows: Vec<&str> = rows.lines().collect();
+    rows.swap(3, 900);
+    rows.push(rows[10]);
+    fs::write(
+        site.path().join("n0.csv"),
+        [&[head][..], &rows].concat().join("\n"),
+    )
+    .expect("written");
+    let result = json(&synod(site.path(), &["backtest", "site.toml", "--json"]));
+    let node = &result["arms"][0]["nodes"]["n0"];
+    assert!(
+        node["auroc"].is_null() && node["f1"].is_null(),
+        "without anomalies there is nothing to find: {node}"
+    );
+    assert!(node["fpr"].is_f64(), "{node}");
+    let report = fs::read_to_string(site.path().join("runs/site/report.html")).expect("a report");
+    assert!(
+        report.contains("it has no value in training"),
+        "the empty metric is listed"
+    );
+    // A node that cannot be learnt does not stop the others.
+    fs::write(site.path().join("n0.csv"), "timestamp,load,state\n1,2,0\n").expect("written");
+    let output = synod(site.path(), &["backtest", "site.toml", "--json"]);
+    assert!(said(&output).contains("left out"), "{}", said(&output));
+    assert_eq!(
+        json(&output)["arms"][0]["failed"].as_array().map(Vec::len),
+        Some(1)
+    );
+}
