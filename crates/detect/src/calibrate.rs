@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use crate::budget::AlarmBudget;
-use crate::smooth::{quantile, sorted_quantile};
+use crate::smooth::quantile;
 
 /// What is said of one window.
 #[derive(Copy, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -16,93 +16,88 @@ pub struct Verdict {
     pub alarm: bool,
 }
 
-/// Turns a node's scores, window after window, into alarms.
+/// Turns a node's scores, window after window, into alarms. It looks only backwards and needs no labels.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Calibrator {
-    rule: Rule,
-    recent: VecDeque<f32>,
-    seen: usize,
-    standing: usize,
-    middle: f32,
-    distance: f32,
-}
-
-#[derive(Copy, Clone, Debug, PartialEq, Serialize, Deserialize)]
-enum Rule {
+pub enum Calibrator {
+    /// One threshold for ever.
     Fixed(f32),
-    Adaptive { open: f32, least: f32, every: usize },
+    /// A threshold that follows the node.
+    Adaptive(Adaptive),
 }
 
-/// Scores that stand for how the node has been of late.
-const RECENT: usize = 1440;
+/// How far above the usual level an alarm begins, in units of a typical day's 98th percentile, at two alarms per
+/// node-month; and how much further for each factor e fewer.
+const OPEN: f32 = 1.75;
+const PER_FACTOR: f64 = 0.5;
 
-/// An alarm that has stood for this many windows is how the node is now.
-const HABIT: usize = 1440;
-
-/// The quantile whose distance from the median measures how scores spread.
-const SPREAD: f64 = 0.8;
-
-/// An alarm ends when the score has come this far back towards the middle.
+/// An alarm ends when the score has come back to this share of the way.
 const CLOSE: f32 = 0.6;
+
+/// Windows that stand for how the node has been of late.
+const RECENT: usize = 2880;
+
+/// An alarm that has stood for this many windows is how the node is now: the reference begins anew with it.
+const HABIT: usize = 960;
+
+/// Windows between two looks at the reference.
+const EVERY: usize = 60;
+
+/// How far the threshold rises towards the highest alarm of late.
+const TOWARDS: f32 = 0.5;
 
 /// Seconds of quiet between two alarms that are not one.
 pub(crate) const ONE_EVENT: i64 = 3600;
 
+/// The state of a threshold that follows the node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Adaptive {
+    open: f32,
+    /// Windows in which the budget allows one alarm, and windows between alarms that are not one.
+    spacing: usize,
+    gap: usize,
+    recent: VecDeque<f32>,
+    level: f32,
+    now: usize,
+    began: Option<usize>,
+    /// Scores since the alarm that stands began.
+    since: Vec<f32>,
+    last: Option<usize>,
+    /// When alarms of late began and how high they rose.
+    alarms: VecDeque<(usize, f32)>,
+}
+
 impl Calibrator {
     /// From the scores of training windows, as if they had not been seen, at a distance of `step` seconds.
     pub fn new(reference: &[f32], budget: AlarmBudget, step: i64) -> Calibrator {
-        let from = reference.len().saturating_sub(RECENT);
-        let recent: VecDeque<f32> = reference[from..].iter().copied().collect();
-        let (middle, high) = (quantile(reference, 0.5), quantile(reference, SPREAD));
-        let distance = (high - middle).max(1e-3);
-        let rule = match budget {
-            AlarmBudget::Percentile(p) => Rule::Fixed(quantile(reference, p / 100.0)),
-            AlarmBudget::PerNodeMonth(count) => Rule::Adaptive {
-                open: (opening(reference, count, step) - middle) / distance,
-                least: 0.3 * distance,
-                every: (3600 / step.max(1)).max(1) as usize,
-            },
+        let per_month = match budget {
+            AlarmBudget::Percentile(p) => return Calibrator::Fixed(quantile(reference, p / 100.0)),
+            AlarmBudget::PerNodeMonth(count) => count,
         };
-        Calibrator {
-            rule,
-            recent,
-            seen: 0,
-            standing: 0,
-            middle,
-            distance,
-        }
+        let step = step.max(1);
+        let from = reference.len().saturating_sub(RECENT);
+        Calibrator::Adaptive(Adaptive {
+            open: OPEN + (PER_FACTOR * (2.0 / per_month).ln()) as f32,
+            spacing: (30.0 * 86_400.0 / per_month / step as f64) as usize,
+            gap: (ONE_EVENT / step).max(1) as usize,
+            recent: reference[from..].iter().copied().collect(),
+            level: 0.0,
+            now: 0,
+            began: None,
+            since: vec![],
+            last: None,
+            alarms: VecDeque::new(),
+        })
     }
 
     /// Judges the next window.
     pub fn push(&mut self, score: f32) -> Verdict {
-        let Rule::Adaptive { open, least, every } = self.rule else {
-            let Rule::Fixed(threshold) = self.rule else {
-                unreachable!("there are two rules")
-            };
-            return Verdict {
-                threshold,
-                alarm: score > threshold,
-            };
-        };
-        if self.seen.is_multiple_of(every) && !self.recent.is_empty() {
-            let mut sorted: Vec<f32> = self.recent.iter().copied().collect();
-            sorted.sort_unstable_by(f32::total_cmp);
-            self.middle = sorted_quantile(&sorted, 0.5);
-            self.distance = (sorted_quantile(&sorted, SPREAD) - self.middle).max(least);
+        match self {
+            Calibrator::Fixed(threshold) => Verdict {
+                threshold: *threshold,
+                alarm: score > *threshold,
+            },
+            Calibrator::Adaptive(adaptive) => adaptive.push(score),
         }
-        self.seen += 1;
-        let threshold = self.middle + open * self.distance;
-        let close = self.middle + CLOSE * open * self.distance;
-        let alarm = score >= threshold || (self.standing > 0 && score >= close);
-        self.standing = if alarm { self.standing + 1 } else { 0 };
-        // What is held to be unusual does not teach what is usual, unless it has become so.
-        if !alarm || self.standing > HABIT {
-            if self.recent.len() >= RECENT {
-                self.recent.pop_front();
-            }
-            self.recent.push_back(score);
-        }
-        Verdict { threshold, alarm }
     }
 
     /// Judges windows in order.
@@ -111,36 +106,182 @@ impl Calibrator {
     }
 }
 
-/// The lowest score at which the training windows would have given no more alarms than the budget.
-fn opening(reference: &[f32], per_month: f64, step: i64) -> f32 {
-    let months = reference.len() as f64 * step as f64 / (30.0 * 86_400.0);
-    let allowed = per_month * months;
-    let gap = (ONE_EVENT / step.max(1)).max(1) as usize;
-    let mut sorted = reference.to_vec();
-    sorted.sort_unstable_by(f32::total_cmp);
-    let floor = sorted_quantile(&sorted, 0.8);
-    let mut lowest = sorted.last().copied().unwrap_or(0.0);
-    let mut candidates: Vec<f32> = sorted.into_iter().filter(|s| *s > floor).collect();
-    candidates.reverse();
-    let stride = (candidates.len() / 400).max(1);
-    for candidate in candidates.into_iter().step_by(stride) {
-        if events(reference, candidate, gap) as f64 > allowed {
-            break;
+impl Adaptive {
+    fn push(&mut self, score: f32) -> Verdict {
+        let now = self.now;
+        self.now += 1;
+        if self.began.is_some_and(|began| now - began == HABIT) {
+            // What has lasted so long is no incident but a new regime: the past says nothing of it.
+            self.recent = self.since.drain(..).collect();
+            self.look();
         }
-        lowest = candidate;
+        if now.is_multiple_of(EVERY) {
+            self.look();
+        }
+        let threshold = self.threshold(now);
+        match self.began {
+            None if score >= threshold => self.begin(now, score),
+            Some(_) if score < above(self.level, CLOSE * self.open) => self.began = None,
+            _ => {}
+        }
+        if let Some(began) = self.began {
+            self.last = Some(now);
+            if let Some((_, peak)) = self.alarms.back_mut() {
+                *peak = peak.max(score);
+            }
+            if now - began < HABIT {
+                self.since.push(score);
+            }
+        }
+        // What is held to be unusual does not teach what is usual.
+        if self.began.is_none_or(|began| now - began >= HABIT) {
+            self.recent.push_back(score);
+            if self.recent.len() > RECENT {
+                self.recent.pop_front();
+            }
+        }
+        Verdict {
+            threshold,
+            alarm: self.began.is_some(),
+        }
     }
-    lowest
+
+    fn begin(&mut self, now: usize, score: f32) {
+        self.began = Some(now);
+        self.since.clear();
+        if self.last.is_none_or(|last| now - last > self.gap) {
+            self.alarms.push_back((now, score));
+        }
+    }
+
+    fn look(&mut self) {
+        let recent: Vec<f32> = self.recent.iter().copied().collect();
+        self.level = quantile(&recent, 0.5);
+    }
+
+    /// After an alarm the next must rise nearer to it, for as long as the budget allows but one: a node that is noisy by
+    /// nature does not spend the whole night's patience.
+    fn threshold(&mut self, now: usize) -> f32 {
+        while self
+            .alarms
+            .front()
+            .is_some_and(|(began, _)| now - began > self.spacing)
+        {
+            self.alarms.pop_front();
+        }
+        let threshold = above(self.level, self.open);
+        let highest = self
+            .alarms
+            .iter()
+            .map(|(_, peak)| *peak)
+            .fold(threshold, f32::max);
+        threshold + TOWARDS * (highest - threshold)
+    }
 }
 
-/// Runs of scores at or above a threshold, those closer than `gap` windows taken as one.
-fn events(scores: &[f32], threshold: f32, gap: usize) -> usize {
-    let mut last: Option<usize> = None;
-    let mut count = 0;
-    for (i, _) in scores.iter().enumerate().filter(|(_, s)| **s >= threshold) {
-        if last.is_none_or(|l| i - l > gap) {
-            count += 1;
-        }
-        last = Some(i);
+/// A score that stands out from a level as `open` stands out from 0. Scores are logarithms of energies: when drift adds
+/// energy of its own, the same incident stands out by less.
+fn above(level: f32, open: f32) -> f32 {
+    match level > 0.0 {
+        true => (level.exp() - 1.0 + open.exp()).ln(),
+        false => level + open,
     }
-    count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noise(count: usize, salt: u64) -> Vec<f32> {
+        let mut state = salt;
+        let mut next = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 40) as f32 / (1u64 << 24) as f32 - 0.5
+        };
+        (0..count).map(|_| next()).collect()
+    }
+
+    /// A score to which a lasting cause adds energy.
+    fn raised(score: f32, by: f32) -> f32 {
+        (score.exp() + by.exp() - 1.0).ln()
+    }
+
+    fn calibrator() -> Calibrator {
+        Calibrator::new(&noise(3000, 1), AlarmBudget::default(), 900)
+    }
+
+    fn alarms(scores: &[f32]) -> Vec<bool> {
+        calibrator().judge(scores).iter().map(|v| v.alarm).collect()
+    }
+
+    #[test]
+    fn a_burst_is_one_alarm_that_ends_below_where_it_began() {
+        let mut scores = noise(200, 2);
+        scores[100..110].fill(3.0);
+        scores[110..115].fill(1.3);
+        let alarms = alarms(&scores);
+        let windows: Vec<usize> = (0..200).filter(|i| alarms[*i]).collect();
+        assert_eq!(windows, (100..115).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_lasting_fault_stays_an_alarm_for_days_and_then_becomes_how_the_node_is() {
+        let mut scores = noise(3000, 3);
+        scores[500..].iter_mut().for_each(|s| *s = raised(*s, 3.0));
+        let alarms = alarms(&scores);
+        assert!(
+            alarms[500..500 + HABIT].iter().all(|a| *a),
+            "ten days of 15-minute windows"
+        );
+        assert!(!alarms[500 + HABIT + EVERY..].contains(&true), "then it is known");
+    }
+
+    #[test]
+    fn slow_drift_raises_no_alarm() {
+        let mut scores = noise(8000, 4);
+        scores
+            .iter_mut()
+            .enumerate()
+            .for_each(|(i, s)| *s = raised(*s, 3.0 * i as f32 / 8000.0));
+        assert!(!alarms(&scores).contains(&true));
+    }
+
+    #[test]
+    fn a_noisy_node_does_not_spend_the_budget_many_times_over() {
+        let mut scores = noise(2880, 5);
+        scores.iter_mut().step_by(48).for_each(|s| *s = 2.0);
+        let verdicts = calibrator().judge(&scores);
+        let begun = verdicts.windows(2).filter(|v| !v[0].alarm && v[1].alarm).count();
+        assert!(begun <= 60, "{begun}");
+        let mut higher = scores.clone();
+        higher[10] = 4.0;
+        let verdicts = calibrator().judge(&higher);
+        let begun = verdicts.windows(2).filter(|v| !v[0].alarm && v[1].alarm).count();
+        assert!(
+            begun < 40,
+            "a high alarm quietens the smaller ones after it: {begun}"
+        );
+    }
+
+    #[test]
+    fn a_smaller_budget_means_a_higher_threshold() {
+        let at = |b: f64| {
+            Calibrator::new(&noise(3000, 1), AlarmBudget::PerNodeMonth(b), 900)
+                .push(0.0)
+                .threshold
+        };
+        assert!(at(0.5) > at(2.0) && at(2.0) > at(8.0));
+    }
+
+    #[test]
+    fn the_future_makes_no_difference_to_the_past() {
+        let (mut one, two) = (noise(1000, 6), noise(1000, 7));
+        one[600..].copy_from_slice(&two[600..]);
+        one[300] = 5.0;
+        let mut other = one.clone();
+        other[700..].fill(9.0);
+        assert_eq!(calibrator().judge(&one)[..700], calibrator().judge(&other)[..700]);
+    }
 }

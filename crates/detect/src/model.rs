@@ -5,7 +5,7 @@ use synod_telemetry::{Frame, Truth};
 
 use crate::detector::{Detector, Fitted, Trial};
 use crate::error::{Error, Result};
-use crate::features::{Features, View};
+use crate::features::{Features, Prepared, View};
 use crate::recipe::{Member, Recipe};
 use crate::smooth::{Average, quantile};
 
@@ -22,6 +22,19 @@ const USUAL: f64 = 0.9;
 /// is to be looked at.
 const SILENCE: f32 = 20.0;
 
+/// How much a score grows while a metric has been silent for much longer than ever in training, which is so from
+/// `LONGER` times its longest silence, and `SLACK` windows more, on.
+const ABSENCE: f32 = 2.0;
+const LONGER: usize = 2;
+const SLACK: usize = 4;
+
+/// How sharply the most alarmed member is heard above the others.
+const SHARPNESS: f32 = 0.5;
+
+/// Stretches of training time in which the unit of scores is measured. The median over them is that of a typical stretch,
+/// whatever a few odd ones hold.
+const STRETCHES: usize = 16;
+
 /// Windows before one that is explained.
 const BEFORE: usize = 8;
 
@@ -33,6 +46,9 @@ pub struct NodeModel {
     members: Vec<Judge>,
     silence: bool,
     usual: Vec<bool>,
+    /// The longest silence of every metric in training, in windows.
+    silences: Vec<usize>,
+    unit: Spread,
     /// The scores of the training windows, as far as possible from detectors that had not seen them.
     reference: Vec<f32>,
     trained_on: usize,
@@ -45,6 +61,7 @@ struct Judge {
     view: View,
     smooth: usize,
     power: f32,
+    weight: f32,
     usual: Spread,
 }
 
@@ -137,13 +154,22 @@ impl NodeModel {
             members,
             silence: recipe.silence,
             usual,
+            silences: vec![],
+            unit: Spread {
+                middle: 0.0,
+                distance: 1.0,
+            },
             reference: vec![],
             trained_on: count,
         };
-        let silence = model.silence_of(&prepared);
-        let total = model.combine(&training, &silence);
-        let known = total.iter().zip(&healthy).filter(|(_, h)| **h);
+        model.silences = longest_silences(&prepared, model.features.width());
+        let heard = model.hear(&training, &model.silence_of(&prepared));
+        let known = heard.iter().zip(&healthy).filter(|(_, h)| **h);
         model.reference = known.map(|(s, _)| *s).collect();
+        if recipe.silence {
+            model.unit = typical(&model.reference);
+            model.reference.iter_mut().for_each(|s| *s = model.unit.apply(*s));
+        }
         Ok(model)
     }
 
@@ -160,8 +186,21 @@ impl NodeModel {
             members.push(rows.map_or_else(Vec::new, |rows| judge.scores(&judge.fitted.sizes(rows))));
         }
         let silence = self.silence_of(&prepared);
+        let mut total: Vec<f32> = self
+            .hear(&members, &silence)
+            .iter()
+            .map(|s| self.unit.apply(*s))
+            .collect();
+        if self.silence {
+            let absent = self.absences(&prepared);
+            total
+                .iter_mut()
+                .zip(absent)
+                .filter(|(_, a)| *a)
+                .for_each(|(t, _)| *t += ABSENCE);
+        }
         Scores {
-            total: self.combine(&members, &silence),
+            total,
             members,
             silence,
         }
@@ -262,7 +301,12 @@ impl NodeModel {
     /// Whether the parts fit together, as they may not if they come from a file.
     pub(crate) fn check(&self) -> std::result::Result<(), String> {
         let width = self.features.width();
-        if self.members.is_empty() || self.usual.len() != width || self.step <= 0 || width == 0 {
+        if self.members.is_empty()
+            || self.usual.len() != width
+            || self.silences.len() != width
+            || self.step <= 0
+            || width == 0
+        {
             return Err("its parts are of different sizes".to_owned());
         }
         match self.members.iter().all(|j| j.fitted.suits(width) && j.smooth > 0) {
@@ -271,7 +315,7 @@ impl NodeModel {
         }
     }
 
-    fn silence_of(&self, prepared: &crate::features::Prepared) -> Vec<f32> {
+    fn silence_of(&self, prepared: &Prepared) -> Vec<f32> {
         let usual = self.usual.iter().filter(|u| **u).count().max(1) as f32;
         let share = |row: usize| {
             let missing = prepared
@@ -284,13 +328,15 @@ impl NodeModel {
         (0..prepared.len()).map(share).collect()
     }
 
-    /// The mean of the members' scores on an exponential scale, so that the most alarmed is heard, and silence.
-    fn combine(&self, members: &[Vec<f32>], silence: &[f32]) -> Vec<f32> {
+    /// The weighted mean of the members' scores on an exponential scale, so that the most alarmed is heard, and silence.
+    fn hear(&self, members: &[Vec<f32>], silence: &[f32]) -> Vec<f32> {
         let mut quiet = Average::new(self.members.iter().map(|m| m.smooth).max().unwrap_or(1));
+        let weights: f32 = self.members.iter().map(|m| m.weight).sum();
         let one = |row: usize| {
             let most = members.iter().map(|m| m[row]).fold(f32::NEG_INFINITY, f32::max);
-            let sum: f32 = members.iter().map(|m| (m[row] - most).exp()).sum();
-            let total = most + (sum / members.len().max(1) as f32).ln();
+            let part = |(m, judge): (&Vec<f32>, &Judge)| judge.weight * (SHARPNESS * (m[row] - most)).exp();
+            let sum: f32 = members.iter().zip(&self.members).map(part).sum();
+            let total = most + (sum / weights).ln() / SHARPNESS;
             let silence = quiet.push(silence[row]);
             if self.silence {
                 total + SILENCE * silence
@@ -299,6 +345,42 @@ impl NodeModel {
             }
         };
         (0..silence.len()).map(one).collect()
+    }
+
+    /// Whether, at each window, some metric has been silent for much longer than ever in training.
+    fn absences(&self, prepared: &Prepared) -> Vec<bool> {
+        let mut runs = vec![0usize; self.features.width()];
+        let absent = |row: usize| {
+            for (run, present) in runs.iter_mut().zip(prepared.present(row)) {
+                *run = if *present { 0 } else { *run + 1 };
+            }
+            let longer = |i: usize| self.usual[i] && runs[i] > LONGER * self.silences[i] + SLACK;
+            (0..runs.len()).any(longer)
+        };
+        (0..prepared.len()).map(absent).collect()
+    }
+}
+
+/// The longest run of windows without a value, metric by metric.
+fn longest_silences(prepared: &Prepared, width: usize) -> Vec<usize> {
+    let (mut runs, mut longest) = (vec![0usize; width], vec![0usize; width]);
+    for row in 0..prepared.len() {
+        for (i, present) in prepared.present(row).iter().enumerate() {
+            runs[i] = if *present { 0 } else { runs[i] + 1 };
+            longest[i] = longest[i].max(runs[i]);
+        }
+    }
+    longest
+}
+
+/// The middle of scores, and how far the 98th percentile of a typical stretch lies above it.
+fn typical(scores: &[f32]) -> Spread {
+    let middle = quantile(scores, 0.5);
+    let stretch = scores.len().div_ceil(STRETCHES).max(1);
+    let highs: Vec<f32> = scores.chunks(stretch).map(|s| quantile(s, 0.98)).collect();
+    Spread {
+        middle,
+        distance: (quantile(&highs, 0.5) - middle).max(0.05),
     }
 }
 
@@ -324,6 +406,7 @@ impl Judge {
             view: member.view,
             smooth: member.smooth,
             power: member.power,
+            weight: member.weight,
             usual: Spread {
                 middle: 0.0,
                 distance: 1.0,

@@ -17,10 +17,12 @@ pub struct Member {
     pub smooth: usize,
     /// The power to which sizes are raised before they are averaged: above 1, short bursts count more.
     pub power: f32,
+    /// How much its word counts.
+    pub weight: f32,
 }
 
 impl Member {
-    fn new(kind: Kind, view: View, smooth: usize) -> Member {
+    fn new(kind: Kind, view: View, smooth: usize, weight: f32) -> Member {
         let power = if matches!(kind, Kind::Covariance { .. }) {
             2.0
         } else {
@@ -32,6 +34,7 @@ impl Member {
             view,
             smooth,
             power,
+            weight,
         }
     }
 }
@@ -43,7 +46,7 @@ pub struct Recipe {
     pub features: FeatureSettings,
     /// Who judges them.
     pub members: Vec<Member>,
-    /// Whether metrics that fall silent count.
+    /// Whether metrics that fall silent count, and scores are measured in units of a typical day.
     pub silence: bool,
     /// Whether the training scores that thresholds come from are those of unseen windows, as far as possible.
     pub unseen: bool,
@@ -62,10 +65,10 @@ pub(crate) const NAMES: [&str; 6] = ["default", "covariance", "changes", "autoen
 impl Recipe {
     /// The detector that Synod recommends: the covariance of values and that of changes, and silence.
     pub fn standard(seed: u64) -> Recipe {
-        let covariance = || Kind::Covariance { ridge: 1.0 };
+        let covariance = || Kind::Covariance { ridge: 3.0 };
         let members = vec![
-            Member::new(covariance(), View::Values, SMOOTH),
-            Member::new(covariance(), View::Changes, SMOOTH),
+            Member::new(covariance(), View::Values, SMOOTH, 0.6),
+            Member::new(covariance(), View::Changes, SMOOTH, 0.4),
         ];
         Recipe {
             features: FeatureSettings::default(),
@@ -100,7 +103,7 @@ impl Recipe {
                 compress: false,
                 counters: false,
             },
-            members: vec![Member::new(kind, View::Values, 1)],
+            members: vec![Member::new(kind, View::Values, 1, 1.0)],
             silence: false,
             unseen: false,
             refine: 0.0,
@@ -115,6 +118,7 @@ impl Recipe {
                     Kind::Autoencoder(Training::default()),
                     View::Values,
                     SMOOTH,
+                    0.25,
                 )],
                 ..standard
             },
