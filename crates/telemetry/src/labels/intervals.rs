@@ -98,11 +98,25 @@ pub fn merge(frame: &Frame, intervals: &[Interval]) -> Merged {
 /// The intervals that a column of labels says, such as `nagios.nagiosdrained`: above zero is anomalous, zero is healthy,
 /// and NaN says nothing. Windows of one state in a row are one interval.
 pub fn from_column(frame: &Frame, column: &str, labels: &[f32]) -> Vec<Interval> {
+    runs(
+        frame,
+        column,
+        labels.iter().map(|&label| Truth::from_label(label)),
+    )
+}
+
+/// The intervals that a frame's own truth says, so that it can be merged with what others say. `column` is where it is
+/// from.
+pub fn from_truth(frame: &Frame, column: &str) -> Vec<Interval> {
+    runs(frame, column, frame.truth().iter().copied())
+}
+
+fn runs(frame: &Frame, column: &str, truth: impl Iterator<Item = Truth>) -> Vec<Interval> {
     let mut intervals: Vec<Interval> = Vec::new();
-    for (&start, &label) in frame.times().iter().zip(labels) {
-        let state = match Truth::from_label(label) {
-            Truth::Healthy => State::Healthy,
-            Truth::Anomalous => State::Anomalous,
+    for (&start, truth) in frame.times().iter().zip(truth) {
+        let (state, reason) = match truth {
+            Truth::Healthy => (State::Healthy, "it is 0"),
+            Truth::Anomalous => (State::Anomalous, "it is above 0"),
             Truth::Unknown => continue,
         };
         let to = start.saturating_add(frame.step());
@@ -113,8 +127,8 @@ pub fn from_column(frame: &Frame, column: &str, labels: &[f32]) -> Vec<Interval>
                 from: start,
                 to,
                 state,
-                source: column.to_owned(),
-                reason: format!("{column} is {label}"),
+                source: format!("column {column}"),
+                reason: reason.to_owned(),
             }),
         }
     }
@@ -199,5 +213,7 @@ mod tests {
         assert_eq!((intervals[1].from, intervals[1].to), (10, 30));
         let truth: Vec<Truth> = labels.iter().map(|&l| Truth::from_label(l)).collect();
         assert_eq!(merge(&frame, &intervals).truth, truth);
+        let frame = frame.with_truth(truth).expect("labels");
+        assert_eq!(from_truth(&frame, "nagiosdrained"), intervals);
     }
 }

@@ -9,7 +9,7 @@ mod nagios_log;
 mod nagios_status;
 mod slurm;
 
-pub use intervals::{Interval, Merged, State, from_column, merge};
+pub use intervals::{Interval, Merged, State, from_column, from_truth, merge};
 pub use maintenance::{Maintenance, maintenance, parse_maintenance};
 pub use nagios_log::nagios_log;
 pub use nagios_status::nagios_status;

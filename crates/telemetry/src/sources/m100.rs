@@ -7,7 +7,7 @@
 //! of one metric, and one row; the scratch files take as much room as the result.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     fs,
     path::{Path, PathBuf},
 };
@@ -152,19 +152,28 @@ impl Raw {
         self.keep.name(name, &mut names);
         let mut spill = Spill::new(Writer::create(path, &Schema::new(names))?, self.keep);
         let kind = metric(name, None).kind;
-        let mut nodes: BTreeMap<String, Windows> = BTreeMap::new();
+        let mut places: HashMap<String, usize> = HashMap::new();
+        let mut nodes: Vec<(String, Windows)> = Vec::new();
+        let mut last = 0;
         for month in months {
             let contents = each(month, &mut |node, time, value| {
-                if !nodes.contains_key(node) {
-                    let mut windows = Windows::new(self.settings)?;
-                    windows.metric(kind);
-                    nodes.insert(checked(node, month)?, windows);
+                // Rows of one node often follow each other.
+                if nodes.get(last).is_none_or(|(name, _)| name != node) {
+                    last = match places.get(node) {
+                        Some(&place) => place,
+                        None => {
+                            let mut windows = Windows::new(self.settings)?;
+                            windows.metric(kind);
+                            nodes.push((checked(node, month)?, windows));
+                            places.insert(node.to_owned(), nodes.len() - 1);
+                            nodes.len() - 1
+                        }
+                    };
                 }
-                if let Some(windows) = nodes.get_mut(node) {
-                    windows.push(MetricId(0), time, value, &mut |row| {
-                        spill.take(node, row.start, row.stats)
-                    });
-                }
+                let windows = &mut nodes[last].1;
+                windows.push(MetricId(0), time, value, &mut |row| {
+                    spill.take(node, row.start, row.stats);
+                });
                 spill.relieve()
             })?;
             if contents == Contents::Text {

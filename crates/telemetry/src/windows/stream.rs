@@ -85,7 +85,8 @@ struct Metric {
 ///
 /// A counter is differenced: its statistics are of the rate per second between one sample and the next, which belongs to
 /// the later one's window. A value below its predecessor is a restart from zero. Samples may come in any order within the
-/// open windows; of samples of the same metric and time the first is taken.
+/// open windows; of samples of the same metric and time the first is taken. A time far in the future closes all windows
+/// before it, and what comes for these counts as late: a source whose clock cannot be trusted shows in [`Counts::late`].
 pub struct Windows {
     settings: Settings,
     width: i64,
