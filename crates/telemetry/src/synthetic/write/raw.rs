@@ -171,7 +171,8 @@ impl Month {
             let folder = self.folder.join(place);
             std::fs::create_dir_all(&folder).map_err(io_error("create the folder", &folder))?;
             let path = folder.join("a_0.parquet");
-            let file = File::create(&path).map_err(io_error("create the file", &path))?;
+            let beside = unfinished(&path);
+            let file = File::create(&beside).map_err(io_error("create the file", &beside))?;
             let made = open(file, whole_numbers, tags).map_err(parquet_error(&path))?;
             self.files.insert(place.to_owned(), (path, made));
         }
@@ -182,12 +183,19 @@ impl Month {
     }
 
     fn close(self) -> Result<Vec<PathBuf>> {
-        let close = |(path, file): (PathBuf, Out)| match file.close() {
-            Ok(_) => Ok(path),
-            Err(e) => Err(parquet_error(&path)(e)),
+        let close = |(path, file): (PathBuf, Out)| {
+            file.close().map_err(parquet_error(&path))?;
+            let moved = std::fs::rename(unfinished(&path), &path);
+            moved.map_err(io_error("move the finished file into place", &path))?;
+            Ok(path)
         };
         self.files.into_values().map(close).collect()
     }
+}
+
+/// Where a file is until its month is complete.
+fn unfinished(path: &Path) -> PathBuf {
+    path.with_extension("parquet.part")
 }
 
 fn open(file: File, whole_numbers: bool, tags: &[&str]) -> ParquetResult<Out> {
