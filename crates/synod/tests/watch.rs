@@ -121,12 +121,11 @@ fn a_fan_that_stops_is_found_and_named_on_every_node() {
     );
     let alarms = fs::read_to_string(site.path().join("runs/site/alarms.jsonl")).expect("alarms");
     for node in ["n0", "n1", "n2"] {
-        let alarms = alarms
+        let mut alarms = alarms
             .lines()
             .map(|l| serde_json::from_str::<Value>(l).expect("an alarm"));
         let found = alarms
-            .filter(|a| a["node"] == node && a["confirmed"] == true)
-            .next()
+            .find(|a| a["node"] == node && a["confirmed"] == true)
             .expect("the fault");
         let first = found["metrics"][0]["metric"].as_str().expect("a metric");
         assert!(["fan", "temperature"].contains(&first), "{found}");
