@@ -46,7 +46,11 @@ fn node(index: usize, lift: f32, dice: &mut Dice) -> Node {
         level = 0.95 * level + 0.05 * (0.7 + 0.6 * dice.unit() + 0.2 * (i as f32 / 15.3).sin());
         scores.push(level * (0.8 + 0.5 * dice.unit()));
     }
-    let faults = if index.is_multiple_of(4) { 1 + dice.below(3) } else { 0 };
+    let faults = if index.is_multiple_of(4) {
+        1 + dice.below(3)
+    } else {
+        0
+    };
     for _ in 0..faults {
         let (start, length) = (dice.below(ROWS - 400), 12 + dice.below(180));
         let strength = lift * (1.0 + 14.0 * dice.unit() * dice.unit());
