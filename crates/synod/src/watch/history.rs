@@ -8,7 +8,7 @@ use synod_telemetry::sources::Table;
 use synod_telemetry::synthetic::{Cluster, ClusterOptions};
 use synod_telemetry::{Frame, load_glob};
 
-use super::config::{Config, Kind, beside};
+use super::config::{Config, Judged, Kind, beside};
 use crate::train::Misuse;
 
 /// The history a configuration describes, and how its windows are divided.
@@ -31,7 +31,14 @@ pub(crate) fn open(config: &Config, path: &Path) -> Result<(Box<dyn History>, St
     };
     let cluster = Cluster::new(options).map_err(|e| Misuse(e.to_string()))?;
     let seed = config.seed;
-    Ok((Box::new(Synthetic { cluster, split, seed }), split.describe()))
+    let judged = data.truth;
+    let history = Synthetic {
+        cluster,
+        split,
+        seed,
+        judged,
+    };
+    Ok((Box::new(history), split.describe()))
 }
 
 /// A cluster that is generated node by node as it is needed.
@@ -39,6 +46,7 @@ struct Synthetic {
     cluster: Cluster,
     split: Split,
     seed: u64,
+    judged: Judged,
 }
 
 impl History for Synthetic {
@@ -48,7 +56,11 @@ impl History for Synthetic {
 
     fn node(&self, index: usize) -> synod_detect::Result<(Frame, Frame, Vec<String>)> {
         let frame = self.cluster.node(index)?;
-        let (train, test) = self.split.apply(&frame, self.seed.wrapping_add(index as u64))?;
+        let (train, mut test) = self.split.apply(&frame, self.seed.wrapping_add(index as u64))?;
+        if self.judged == Judged::Exact {
+            let truth = self.cluster.exact_truth(index, test.times())?;
+            test = test.with_truth(truth)?;
+        }
         Ok((train, test, vec![]))
     }
 }

@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use synod_detect::{AlarmBudget, Backtest, Recipe};
 
-use super::config::Config;
+use super::config::{Config, Judged, Kind};
 use super::table::{self, Arm};
 use super::{history, page};
 use crate::train::Misuse;
@@ -100,7 +100,12 @@ pub(crate) fn run(request: &Request<'_>) -> Result<()> {
 }
 
 fn label_rule(config: &Config) -> String {
-    match &config.data.get_ref().label {
+    let data = config.data.get_ref();
+    match &data.label {
+        None if data.kind == Kind::Synthetic && data.truth == Judged::Exact => {
+            "the injected faults themselves".to_owned()
+        }
+        None if data.kind == Kind::Synthetic => "what operators noted: late, sometimes false".to_owned(),
         Some(label) => format!("{label} > 0"),
         None => "none".to_owned(),
     }
