@@ -22,6 +22,9 @@ const USUAL: f64 = 0.9;
 /// is to be looked at.
 const SILENCE: f32 = 20.0;
 
+/// Windows that silence must last to count.
+const LASTING: usize = 4;
+
 /// How much a score grows while a metric has been silent for much longer than ever in training, which is so from
 /// `LONGER` times its longest silence, and `SLACK` windows more, on.
 const ABSENCE: f32 = 2.0;
@@ -330,16 +333,19 @@ impl NodeModel {
 
     /// The weighted mean of the members' scores on an exponential scale, so that the most alarmed is heard, and silence.
     fn hear(&self, members: &[Vec<f32>], silence: &[f32]) -> Vec<f32> {
-        let mut quiet = Average::new(self.members.iter().map(|m| m.smooth).max().unwrap_or(1));
         let weights: f32 = self.members.iter().map(|m| m.weight).sum();
         let one = |row: usize| {
             let most = members.iter().map(|m| m[row]).fold(f32::NEG_INFINITY, f32::max);
             let part = |(m, judge): (&Vec<f32>, &Judge)| judge.weight * (SHARPNESS * (m[row] - most)).exp();
             let sum: f32 = members.iter().zip(&self.members).map(part).sum();
             let total = most + (sum / weights).ln() / SHARPNESS;
-            let silence = quiet.push(silence[row]);
+            // A single window that was not recorded says nothing of the node.
+            let lasting = silence[row.saturating_sub(LASTING - 1)..=row]
+                .iter()
+                .copied()
+                .fold(1.0, f32::min);
             if self.silence {
-                total + SILENCE * silence
+                total + SILENCE * lasting
             } else {
                 total
             }

@@ -60,15 +60,25 @@ pub struct Recipe {
 pub(crate) const SMOOTH: usize = 10;
 
 /// Names that [`Recipe::named`] knows.
-pub(crate) const NAMES: [&str; 6] = ["default", "covariance", "changes", "autoencoder", "pca", "paper"];
+pub(crate) const NAMES: [&str; 7] = [
+    "default",
+    "covariance",
+    "changes",
+    "focus",
+    "autoencoder",
+    "pca",
+    "paper",
+];
 
 impl Recipe {
-    /// The detector that Synod recommends: the covariance of values and that of changes, and silence.
+    /// The detector that Synod recommends: the covariance of values and that of changes, single metrics that stand out, and
+    /// silence.
     pub fn standard(seed: u64) -> Recipe {
         let covariance = || Kind::Covariance { ridge: 3.0 };
         let members = vec![
-            Member::new(covariance(), View::Values, SMOOTH, 0.6),
-            Member::new(covariance(), View::Changes, SMOOTH, 0.4),
+            Member::new(covariance(), View::Values, SMOOTH, 0.4),
+            Member::new(covariance(), View::Changes, SMOOTH, 0.3),
+            Member::new(Kind::Focus { ridge: 1.0, top: 3 }, View::Values, SMOOTH, 0.3),
         ];
         Recipe {
             features: FeatureSettings::default(),
@@ -113,6 +123,7 @@ impl Recipe {
             "default" => standard,
             "covariance" => alone(0),
             "changes" => alone(1),
+            "focus" => alone(2),
             "autoencoder" => Recipe {
                 members: vec![Member::new(
                     Kind::Autoencoder(Training::default()),
