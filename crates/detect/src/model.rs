@@ -23,7 +23,7 @@ const USUAL: f64 = 0.9;
 const SILENCE: f32 = 20.0;
 
 /// Windows that silence must last to count.
-const LASTING: usize = 4;
+const LASTING: usize = 3;
 
 /// How much a score grows while a metric has been silent for much longer than ever in training, which is so from
 /// `LONGER` times its longest silence, and `SLACK` windows more, on.
@@ -94,6 +94,8 @@ impl Spread {
 pub struct Scores {
     /// One score per window: about 0 for the usual, 1 for what one training window in fifty reaches.
     pub total: Vec<f32>,
+    /// The same without what silence added.
+    pub measured: Vec<f32>,
     /// The scores of each member, in the order of the recipe.
     pub members: Vec<Vec<f32>>,
     /// The share of the usual metrics that is missing.
@@ -189,6 +191,12 @@ impl NodeModel {
             members.push(rows.map_or_else(Vec::new, |rows| judge.scores(&judge.fitted.sizes(rows))));
         }
         let silence = self.silence_of(&prepared);
+        let none = vec![0.0; silence.len()];
+        let measured = self
+            .hear(&members, &none)
+            .iter()
+            .map(|s| self.unit.apply(*s))
+            .collect();
         let mut total: Vec<f32> = self
             .hear(&members, &silence)
             .iter()
@@ -204,6 +212,7 @@ impl NodeModel {
         }
         Scores {
             total,
+            measured,
             members,
             silence,
         }
@@ -333,6 +342,7 @@ impl NodeModel {
 
     /// The weighted mean of the members' scores on an exponential scale, so that the most alarmed is heard, and silence.
     fn hear(&self, members: &[Vec<f32>], silence: &[f32]) -> Vec<f32> {
+        let mut quiet = Average::new(self.members.iter().map(|m| m.smooth).max().unwrap_or(1));
         let weights: f32 = self.members.iter().map(|m| m.weight).sum();
         let one = |row: usize| {
             let most = members.iter().map(|m| m[row]).fold(f32::NEG_INFINITY, f32::max);
@@ -345,7 +355,7 @@ impl NodeModel {
                 .copied()
                 .fold(1.0, f32::min);
             if self.silence {
-                total + SILENCE * lasting
+                total + SILENCE * quiet.push(lasting)
             } else {
                 total
             }

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use synod_detect::{History, Split};
 use synod_telemetry::sources::Table;
 use synod_telemetry::synthetic::{Cluster, ClusterOptions};
-use synod_telemetry::{Frame, load_glob};
+use synod_telemetry::{Frame, Truth, load_glob};
 
 use super::config::{Config, Judged, Kind, beside};
 use crate::train::Misuse;
@@ -58,7 +58,20 @@ impl History for Synthetic {
         let frame = self.cluster.node(index)?;
         let (train, mut test) = self.split.apply(&frame, self.seed.wrapping_add(index as u64))?;
         if self.judged == Judged::Exact {
-            let truth = self.cluster.exact_truth(index, test.times())?;
+            let mut truth = self.cluster.exact_truth(index, test.times())?;
+            // Operators know when they are at work on the machine; nobody judges alarms then.
+            let at_work = |time: i64| {
+                self.cluster
+                    .maintenance()
+                    .iter()
+                    .any(|(from, to)| *from <= time && time < *to)
+            };
+            let known = test
+                .times()
+                .iter()
+                .zip(&mut truth)
+                .filter(|(time, _)| at_work(**time));
+            known.for_each(|(_, truth)| *truth = Truth::Unknown);
             test = test.with_truth(truth)?;
         }
         Ok((train, test, vec![]))
