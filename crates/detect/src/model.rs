@@ -171,7 +171,7 @@ impl NodeModel {
         let heard = model.hear(&training, &model.silence_of(&prepared));
         let known = heard.iter().zip(&healthy).filter(|(_, h)| **h);
         model.reference = known.map(|(s, _)| *s).collect();
-        if recipe.silence {
+        if recipe.typical {
             model.unit = typical(&model.reference);
             model.reference.iter_mut().for_each(|s| *s = model.unit.apply(*s));
         }

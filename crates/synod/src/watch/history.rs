@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use synod_detect::{History, Split};
+use synod_detect::{History, Split, SplitKind};
 use synod_telemetry::sources::Table;
 use synod_telemetry::synthetic::{Cluster, ClusterOptions};
 use synod_telemetry::{Frame, Truth, load_glob};
@@ -11,11 +11,16 @@ use synod_telemetry::{Frame, Truth, load_glob};
 use super::config::{Config, Judged, Kind, beside};
 use crate::train::Misuse;
 
-/// The history a configuration describes, and how its windows are divided.
-pub(crate) fn open(config: &Config, path: &Path) -> Result<(Box<dyn History>, String)> {
+/// The history a configuration describes, and how its windows are divided; with another kind of split if one is given.
+pub(crate) fn open(
+    config: &Config,
+    path: &Path,
+    other: Option<SplitKind>,
+) -> Result<(Box<dyn History>, String)> {
     let split = config.split.unwrap_or_default();
+    let split = other.map_or(split, |kind| Split { kind, ..split });
     if config.data.get_ref().kind != Kind::Synthetic {
-        let files = Files::of(config, path)?;
+        let files = Files::of(config, path, split)?;
         let split = files.split();
         return Ok((Box::new(files), split));
     }
@@ -94,7 +99,7 @@ enum Source {
 
 impl Files {
     /// The files a configuration names.
-    fn of(config: &Config, path: &Path) -> Result<Files> {
+    fn of(config: &Config, path: &Path, split: Split) -> Result<Files> {
         let data = config.data.get_ref();
         let find = |pattern: &str| load_glob(&beside(path, pattern).to_string_lossy());
         let table = Table {
@@ -117,7 +122,7 @@ impl Files {
                 ..table.clone()
             },
             test: table,
-            split: config.split.unwrap_or_default(),
+            split,
             seed: config.seed,
         })
     }
