@@ -46,6 +46,9 @@ const EVERY: usize = 60;
 /// How far the threshold rises towards the highest alarm of late.
 const TOWARDS: f32 = 0.5;
 
+/// A score above 1 by this much is not reached on a typical day of training.
+const EVERY_DAY: f32 = 1.25;
+
 /// Seconds of quiet between two alarms that are not one.
 pub(crate) const ONE_EVENT: i64 = 3600;
 
@@ -178,7 +181,8 @@ impl Adaptive {
     /// After an alarm the next must rise nearer to it, for as long as the budget allows but one: a node that is noisy by
     /// nature does not spend the whole night's patience.
     fn threshold(&self) -> f32 {
-        let threshold = above(self.level, self.open);
+        // However quiet the node has become, what training windows reach every day is no alarm.
+        let threshold = above(self.level, self.open).max(EVERY_DAY);
         let highest = self
             .alarms
             .iter()
