@@ -5,6 +5,7 @@ mod int8;
 mod parity;
 mod parity_ops;
 mod tensors;
+mod watch;
 mod workloads;
 
 use std::path::PathBuf;
@@ -25,6 +26,24 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Workload {
+    /// One window of each of many nodes, scored by detectors of their own on one thread.
+    WatchScore {
+        /// How many nodes.
+        #[arg(long, default_value_t = 980)]
+        nodes: usize,
+        /// How often; the fastest counts.
+        #[arg(long, default_value_t = 30)]
+        reps: usize,
+    },
+    /// Detectors of 460 metrics, trained on two threads.
+    WatchTrain {
+        /// How many nodes.
+        #[arg(long, default_value_t = 70)]
+        nodes: usize,
+        /// Windows of each.
+        #[arg(long, default_value_t = 12_650)]
+        rows: usize,
+    },
     /// One epoch of the paper's autoencoder: 10,120 rows of 460, batch 10, RMSprop, f32.
     Autoencoder {
         #[command(flatten)]
@@ -132,6 +151,8 @@ struct Common {
 fn main() -> Result<()> {
     let started = std::time::Instant::now();
     match Cli::parse().workload {
+        Workload::WatchScore { nodes, reps } => watch::score(nodes, reps),
+        Workload::WatchTrain { nodes, rows } => watch::train(nodes, rows),
         Workload::Autoencoder { common } => autoencoder::train(started, common),
         Workload::AutoencoderInference { batch, common } => autoencoder::inference(batch, common),
         Workload::Gemm { m, n, k, common } => products::gemm(m, n, k, common),

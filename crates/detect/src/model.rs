@@ -136,10 +136,10 @@ impl NodeModel {
             let rows = features.view(&prepared, member.view);
             let seed = recipe.seed.wrapping_add(i as u64);
             let mut keep = healthy.clone();
-            let mut trial = member.kind.fit(&rows, &keep, seed)?;
+            let mut trial = member.kind.fit(&rows, &keep, recipe.unseen, seed)?;
             if recipe.refine > 0.0 {
                 leave_out(&mut keep, &trial.sizes, recipe.refine);
-                trial = member.kind.fit(&rows, &keep, seed)?;
+                trial = member.kind.fit(&rows, &keep, recipe.unseen, seed)?;
             }
             if !recipe.unseen {
                 trial.sizes = trial.fitted.sizes(&rows);

@@ -93,7 +93,8 @@ const UNSEEN: f64 = 0.2;
 
 impl Kind {
     /// Fits a detector to rows in order of time, of which those not to `keep` are left out of the fit.
-    pub fn fit(&self, rows: &Rows, keep: &[bool], seed: u64) -> Result<Trial> {
+    /// Unless `spare`, networks learn from all of them, and say nothing of unseen ones.
+    pub fn fit(&self, rows: &Rows, keep: &[bool], spare: bool, seed: u64) -> Result<Trial> {
         match self {
             Kind::Covariance { ridge } => Ok(blocked(rows, keep, |moments, start| {
                 let (fitted, start) = Covariance::from_moments(moments, *ridge, start);
@@ -108,7 +109,12 @@ impl Kind {
                 (Fitted::Pca(fitted), start)
             })),
             Kind::Autoencoder(training) => {
-                let seen = rows.len() - (rows.len() as f64 * UNSEEN) as usize;
+                let spared = if spare {
+                    (rows.len() as f64 * UNSEEN) as usize
+                } else {
+                    0
+                };
+                let seen = rows.len() - spared;
                 let fitted = Autoencoder::fit(&rows.slice(0..seen).filter(keep), training, seed)?;
                 let sizes = fitted.sizes(rows);
                 let fitted = Fitted::Autoencoder(fitted);
