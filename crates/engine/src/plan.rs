@@ -58,14 +58,12 @@ pub fn plan(lifetimes: &[Lifetime]) -> Plan {
     let span = |i: &usize| std::cmp::Reverse(lifetimes[*i].last - lifetimes[*i].first);
     let start = |i: &usize| lifetimes[*i].first;
     let mut best: Option<Plan> = None;
-    let area = |i: &usize| std::cmp::Reverse(lifetimes[*i].aligned() * (span(i).0 + 1));
-    for order in 0..5 {
+    for order in 0..4 {
         let mut indices: Vec<usize> = (0..lifetimes.len()).collect();
         match order {
             0 => indices.sort_by_key(|i| (size(i), span(i), start(i))),
             1 => indices.sort_by_key(|i| (start(i), size(i))),
             2 => indices.sort_by_key(|i| (span(i), size(i))),
-            3 => indices.sort_by_key(|i| (area(i), size(i))),
             _ => indices.sort_by_key(|i| (std::cmp::Reverse(lifetimes[*i].last), size(i))),
         }
         for _ in 0..=REPAIRS {
