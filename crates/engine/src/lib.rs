@@ -34,6 +34,7 @@ pub mod passes;
 pub mod plan;
 mod print;
 mod program;
+mod recurrent;
 mod stage;
 mod template;
 mod tensor;

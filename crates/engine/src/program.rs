@@ -25,6 +25,9 @@ pub struct Options {
     pub donate: Vec<(usize, usize)>,
     /// Runs of parameters that lie side by side without gaps; all others are aligned.
     pub contiguous: Vec<Range<usize>>,
+    /// Parameters before this one stay as they are from run to run: what depends on them alone is computed once, and again
+    /// after they were written.
+    pub frozen: usize,
     /// Threads for large ops.
     pub threads: usize,
     /// The program runs inside another one's working memory, which it may overwrite, its parameters up to `kept` included.
@@ -39,6 +42,7 @@ impl Default for Options {
             optimise: true,
             donate: vec![],
             contiguous: vec![],
+            frozen: 0,
             threads: 1,
             inner: false,
             kept: 0,
@@ -53,9 +57,10 @@ pub fn compile(graph: &Graph, options: &Options) -> Result<Program> {
 
 /// Compiles a graph for several backends, each node going where it is cheapest.
 pub fn compile_with(graph: &Graph, options: &Options, backends: &[&dyn Backend]) -> Result<Program> {
-    let graph = match options.optimise {
-        true => passes::optimise(graph, |_, _| {})?,
-        false => graph.clone(),
+    let graph = match (options.optimise, options.frozen) {
+        (true, 0) => passes::optimise(graph, |_, _| {})?,
+        (true, frozen) => passes::optimise(&passes::absorb(graph, frozen)?, |_, _| {})?,
+        (false, _) => graph.clone(),
     };
     bind::bind(&graph, options, backends)
 }
@@ -71,8 +76,10 @@ struct Bound {
 
 /// A compiled graph. It holds no data: many sessions may run one program at the same time.
 pub struct Program {
-    constants: Vec<Bound>,
+    /// What is run once, and again when a frozen parameter was written.
+    once: Vec<Bound>,
     tasks: Vec<Bound>,
+    frozen: usize,
     params: Vec<Span>,
     outputs: Vec<Span>,
     /// Copies that bring donated outputs home at the end.
@@ -151,9 +158,14 @@ impl Program {
         }
     }
 
-    /// Writes what never changes.
+    /// Computes what does not change from run to run.
     pub(crate) fn prepare(&self, memory: &mut Memory) {
-        self.constants.iter().for_each(|task| run(task, memory, 0));
+        self.once.iter().for_each(|task| run(task, memory, 0));
+    }
+
+    /// Whether parameter `i` stays as it is from run to run.
+    pub(crate) fn is_frozen(&self, i: usize) -> bool {
+        i < self.frozen
     }
 
     /// The tasks and their places, for people.
@@ -161,7 +173,7 @@ impl Program {
         let mut text = String::new();
         let place = |s: &Span| format!("{}+{}", s.start, s.len);
         let places = |spans: &[Span]| spans.iter().map(place).collect::<Vec<_>>().join(" ");
-        for (kind, tasks) in [("once", &self.constants), ("task", &self.tasks)] {
+        for (kind, tasks) in [("once", &self.once), ("task", &self.tasks)] {
             for (i, task) in tasks.iter().enumerate() {
                 let _ = writeln!(
                     text,

@@ -1,7 +1,10 @@
 //! Sums, means and extremes along one axis.
 
+use std::ops::Range;
+
 use crate::{
     level::{Kernel, Simd},
+    share::{Shared, share},
     vector::{MAX_LANES, Vector, load_up_to, store_up_to},
 };
 
@@ -22,43 +25,74 @@ pub enum Reduction {
 /// sums without costing speed.
 const BLOCK: usize = 2048;
 
+/// Columns of a reduction that a thread gets at least.
+const COLUMNS: usize = 64;
+
 /// Reduces the middle axis of `x`, `[outer, len, inner]`, into `y`, `[outer, inner]`, in a fixed order.
 pub fn reduce(simd: Simd, kind: Reduction, outer: usize, len: usize, inner: usize, x: &[f32], y: &mut [f32]) {
+    reduce_shared(simd, kind, [outer, len, inner], x, y, 1);
+}
+
+/// [`reduce`] by several threads, each on its own results; the bits do not depend on their number.
+pub fn reduce_shared(
+    simd: Simd,
+    kind: Reduction,
+    [outer, len, inner]: [usize; 3],
+    x: &[f32],
+    y: &mut [f32],
+    threads: usize,
+) {
     assert!(
         x.len() == outer * len * inner && y.len() == outer * inner,
         "reduce of [{outer}, {len}, {inner}]: {} inputs, {} outputs",
         x.len(),
         y.len()
     );
-    let shape = Shape {
-        outer,
-        len,
-        inner,
-        x,
-        y,
+    let to = Shared::new(y);
+    let part = |rows: Range<usize>, columns: Range<usize>| {
+        let shape = Shape {
+            rows,
+            columns,
+            len,
+            inner,
+            x,
+            y: to,
+        };
+        match kind {
+            Reduction::Sum => simd.run(Reduce {
+                shape,
+                fold: Sum { scale: 1.0 },
+            }),
+            Reduction::Mean => simd.run(Reduce {
+                shape,
+                fold: Sum {
+                    scale: 1.0 / len.max(1) as f32,
+                },
+            }),
+            Reduction::Max => simd.run(Reduce { shape, fold: Max }),
+            Reduction::Min => simd.run(Reduce { shape, fold: Min }),
+        }
     };
-    match kind {
-        Reduction::Sum => simd.run(Reduce {
-            shape,
-            fold: Sum { scale: 1.0 },
-        }),
-        Reduction::Mean => simd.run(Reduce {
-            shape,
-            fold: Sum {
-                scale: 1.0 / len.max(1) as f32,
-            },
-        }),
-        Reduction::Max => simd.run(Reduce { shape, fold: Max }),
-        Reduction::Min => simd.run(Reduce { shape, fold: Min }),
+    if outer > 1 {
+        return share(threads, outer, |rows| part(rows, 0..inner));
     }
+    share(threads, inner.div_ceil(COLUMNS), |blocks| {
+        part(
+            0..outer,
+            blocks.start * COLUMNS..(blocks.end * COLUMNS).min(inner),
+        );
+    });
 }
 
+/// Some of the results.
 struct Shape<'a> {
-    outer: usize,
+    rows: Range<usize>,
+    columns: Range<usize>,
     len: usize,
     inner: usize,
     x: &'a [f32],
-    y: &'a mut [f32],
+    /// Where all results start; nobody else writes these.
+    y: Shared,
 }
 
 /// An associative operation with its neutral element.
@@ -133,27 +167,29 @@ impl<F: Fold> Kernel for Reduce<'_, F> {
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
         let Shape {
-            outer,
+            rows,
+            columns: all,
             len,
             inner,
             x,
             y,
         } = self.shape;
-        for o in 0..outer {
+        for o in rows {
             if inner == 1 {
-                // SAFETY: the CPU is vouched for by the caller.
-                y[o] = self
-                    .fold
-                    .finish(unsafe { row::<V, F>(&x[o * len..(o + 1) * len]) });
+                // SAFETY: the CPU is vouched for by the caller, and the result lies inside `y`.
+                unsafe {
+                    let joined = self.fold.finish(row::<V, F>(&x[o * len..(o + 1) * len]));
+                    *y.pointer().add(o) = joined;
+                }
                 continue;
             }
-            let mut column = 0;
-            while column < inner {
-                // SAFETY: the columns from here to the end of the row exist in `x` and `y`.
+            let mut column = all.start;
+            while column < all.end {
+                // SAFETY: the columns from here to the end of the part exist in `x` and `y`.
                 unsafe {
                     let from = x.as_ptr().add(o * len * inner + column);
-                    let to = y.as_mut_ptr().add(o * inner + column);
-                    let left = inner - column;
+                    let to = y.pointer().add(o * inner + column);
+                    let left = all.end - column;
                     column += if left >= 4 * V::LANES {
                         columns::<V, F, 4>(self.fold, from, len, inner, to, V::LANES)
                     } else {

@@ -2,6 +2,13 @@
 
 use std::{ops::Range, thread};
 
+/// Lengths of at most `most` that are as even as can be and add up to `all`.
+#[inline(always)]
+pub(crate) fn even_parts(all: usize, most: usize) -> impl Iterator<Item = usize> {
+    let count = all.div_ceil(most);
+    (0..count).map(move |i| (i + 1) * all / count - i * all / count)
+}
+
 /// Cuts `0..units` into at most `threads` even ranges and runs each on a thread of its own, one of them on this one.
 /// With one thread nothing is allocated.
 pub(crate) fn share(threads: usize, units: usize, run: impl Fn(Range<usize>) + Sync) {
@@ -29,6 +36,10 @@ unsafe impl Sync for Shared {}
 unsafe impl Send for Shared {}
 
 impl Shared {
+    pub(crate) fn null() -> Shared {
+        Shared(std::ptr::null_mut())
+    }
+
     pub(crate) fn new(slice: &mut [f32]) -> Shared {
         Shared(slice.as_mut_ptr())
     }

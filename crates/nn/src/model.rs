@@ -53,6 +53,7 @@ pub struct Model {
     predict: Template,
     train: Template,
     pub(crate) progress: Option<Progress>,
+    threads: usize,
 }
 
 impl Model {
@@ -101,6 +102,7 @@ impl Model {
             predict,
             train,
             progress: None,
+            threads: cores(),
         })
     }
 
@@ -161,6 +163,12 @@ impl Model {
         self.progress.as_ref()
     }
 
+    /// With up to `threads` threads inside large ops of `predict`, `evaluate` and `accuracy`; the default is one per core.
+    /// The results do not depend on it.
+    pub fn with_threads(self, threads: usize) -> Model {
+        Model { threads, ..self }
+    }
+
     /// The graph of inference: `(parameters..., buffers..., input) -> output`.
     pub fn graph(&self, batch: usize) -> Result<Graph> {
         Ok(self.predict.at(batch)?)
@@ -184,6 +192,7 @@ impl Model {
             graph,
             &Options {
                 contiguous,
+                frozen: count + state,
                 threads,
                 ..Options::default()
             },
@@ -211,7 +220,7 @@ impl Model {
         let count = self.first_input();
         self.chunks(
             inputs.len() / width.max(1),
-            |m, n| m.session(n, 1),
+            |m, n| m.session(n, m.threads),
             |session, rows| {
                 session
                     .param_mut(count)
@@ -262,7 +271,7 @@ impl Model {
     ) -> Result<f64> {
         let (width, count) = (self.input.elements(), self.first_input());
         data.check(width, target)?;
-        let make = |m: &Model, n: usize| m.session_of(&measure(&m.graph(n)?)?, 1);
+        let make = |m: &Model, n: usize| m.session_of(&measure(&m.graph(n)?)?, m.threads);
         let mut total = 0.0;
         self.chunks(data.rows(), make, |session, rows| {
             let n = rows.len();
@@ -313,6 +322,11 @@ impl Model {
             .map(|&o| graph.ty(o).slots());
         Ok((LARGEST / sizes.max().unwrap_or(1).max(1)).clamp(1, CHUNK))
     }
+}
+
+/// The cores of this machine.
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 fn output_shape(predict: &Template) -> Result<Shape> {

@@ -64,6 +64,24 @@ impl Trainer {
         Ok(trainer)
     }
 
+    /// With up to `threads` threads inside large ops. The default of one leaves the cores to other trainers; the results
+    /// do not depend on it.
+    pub fn with_threads(self, threads: usize) -> Result<Trainer> {
+        let spec = Spec { threads, ..self.spec };
+        let session = make_session(&self.model, &spec, spec.batch)?;
+        let mut trainer = Trainer {
+            session,
+            rest: None,
+            model: self.model.clone(),
+            spec,
+            step: self.step,
+        };
+        trainer.set_parameters(self.parameters());
+        trainer.set_states(self.states());
+        trainer.set_buffers(self.buffers());
+        Ok(trainer)
+    }
+
     fn count(&self) -> usize {
         self.model.layout().entries().len()
     }

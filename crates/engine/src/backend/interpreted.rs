@@ -55,6 +55,7 @@ impl Backend for Interpreter {
             in_place,
             scratch: 0,
             constant: false,
+            prepared: None,
         }])
     }
 }

@@ -62,4 +62,20 @@ pub struct Task {
     pub scratch: usize,
     /// The result never changes, so one run is enough.
     pub constant: bool,
+    /// The task as it would be if one of its arguments were frozen.
+    pub prepared: Option<Prepared>,
+}
+
+/// A task in two parts: an argument that does not change is brought into another form once, and used in that form.
+pub struct Prepared {
+    /// Which argument.
+    pub arg: usize,
+    /// `f32` of its other form.
+    pub slots: usize,
+    /// Makes the other form.
+    pub prepare: Box<dyn Kernel>,
+    /// The computation, with the other form in the argument's place.
+    pub kernel: Box<dyn Kernel>,
+    /// Its working memory in `f32`.
+    pub scratch: usize,
 }

@@ -267,6 +267,10 @@ fn evaluate<T: Real>(graph: &Graph, node: &Node, args: Vec<Datum<T>>) -> Result<
         }
         Op::Merge(_) => vec![merge(&args[0], &args[1])],
         Op::Update(op) => run(&op.meaning(graph.ty(node.args[0])), args)?,
+        Op::Lstm(op) => {
+            let types: Vec<Type> = node.args.iter().map(|&a| graph.ty(a).clone()).collect();
+            run(&op.meaning(&types), args)?
+        }
         Op::FakeQuant(op) => {
             let (_, scales, inner) = op.runs(shape(0));
             map(&|i| {

@@ -8,6 +8,7 @@ mod dot;
 mod elementwise;
 mod fused;
 mod index;
+mod lstm;
 mod pool;
 mod quantise;
 mod reduce;
@@ -35,6 +36,7 @@ pub use dot::Dot;
 pub use elementwise::{Binary, Select, Unary};
 pub use fused::{Fused, Kind};
 pub use index::{Gather, Scatter};
+pub use lstm::{Lstm, LstmExtents, LstmRole};
 pub use pool::{Pool, PoolRole};
 pub use quantise::FakeQuant;
 pub use reduce::{Broadcast, Reduce, Reduction};
@@ -60,6 +62,7 @@ pub enum Op {
     Dot(Dot),
     Conv(Conv),
     Pool(Pool),
+    Lstm(Lstm),
     Reshape(Reshape),
     Transpose(Transpose),
     Slice(Slice),
@@ -243,6 +246,7 @@ impl Op {
             Op::Dot(p) => p,
             Op::Conv(p) => p,
             Op::Pool(p) => p,
+            Op::Lstm(p) => p,
             Op::Reshape(p) => p,
             Op::Transpose(p) => p,
             Op::Slice(p) => p,
@@ -308,7 +312,7 @@ macro_rules! from_ops {
     ($($name:ident),*) => { $(impl From<$name> for Op { fn from(op: $name) -> Op { Op::$name(op) } })* };
 }
 from_ops!(
-    Unary, Binary, Select, Reduce, Broadcast, Dot, Conv, Pool, Reshape, Transpose, Slice, Pad, Concat,
+    Unary, Binary, Select, Reduce, Broadcast, Dot, Conv, Pool, Lstm, Reshape, Transpose, Slice, Pad, Concat,
     Gather, Scatter, Const, Full, Random, If, While, Empty, Push, Pop, NotEmpty, Merge, Update, FakeQuant,
     Fused, Custom
 );

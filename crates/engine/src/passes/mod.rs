@@ -1,5 +1,6 @@
 //! Graph to graph: each pass in its own file, the graph verified after each.
 
+mod absorb;
 mod cse;
 mod dead;
 mod fold;
@@ -15,6 +16,7 @@ mod simplify;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 
+pub(crate) use absorb::absorb;
 pub(crate) use dead::dead_code;
 pub(crate) use fuse_chain::{Repeat, repeats};
 

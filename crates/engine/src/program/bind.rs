@@ -7,10 +7,12 @@ use crate::backend::{Backend, Frame, InPlace, Task, assign, partition};
 use crate::error::Result;
 use crate::graph::{Graph, Value};
 use crate::plan::{ALIGNMENT, Lifetime, plan};
+use crate::types::Type;
 
 pub(super) fn bind(graph: &Graph, options: &Options, backends: &[&dyn Backend]) -> Result<Program> {
     let mut lowering = Lowering::new(graph, options);
     lowering.cut(backends)?;
+    lowering.settle();
     lowering.keep_outputs();
     lowering.copy_before_overwriting();
     Ok(lowering.place())
@@ -65,6 +67,56 @@ impl<'a> Lowering<'a> {
         Ok(())
     }
 
+    /// Finds what is the same in every run, lets tasks have their frozen arguments in the form they like best, and puts
+    /// what is computed once before everything else.
+    fn settle(&mut self) {
+        if self.options.inner {
+            self.tasks.iter_mut().for_each(|task| task.constant = false);
+            return;
+        }
+        let mut known = vec![false; self.slots.len()];
+        let params = self.graph.params().iter().enumerate();
+        for (_, p) in params
+            .take(self.options.frozen)
+            .filter(|(i, _)| !self.is_donated(*i))
+        {
+            known[p.index()] = true;
+        }
+        let (mut once, mut tasks) = (vec![], vec![]);
+        for mut task in std::mem::take(&mut self.tasks) {
+            let is_known = |v: &Value| known.get(v.index()) == Some(&true);
+            task.constant |= !task.args.is_empty()
+                && task.args.iter().all(is_known)
+                && task.outs.iter().all(|&o| self.is_tensor(o));
+            if let Some(form) = task.prepared.take_if(|form| is_known(&task.args[form.arg])) {
+                let (from, to) = (task.args[form.arg], self.fresh(form.slots));
+                once.push(Task {
+                    kernel: form.prepare,
+                    constant: true,
+                    ..self.copy_task(from, to)
+                });
+                task.args[form.arg] = to;
+                (task.kernel, task.scratch) = (form.kernel, form.scratch);
+            }
+            if task.constant {
+                task.outs.iter().for_each(|o| known[o.index()] = true);
+                once.push(task);
+            } else {
+                tasks.push(task);
+            }
+        }
+        once.append(&mut tasks);
+        self.tasks = once;
+    }
+
+    fn is_donated(&self, param: usize) -> bool {
+        self.options.donate.iter().any(|(_, p)| *p == param)
+    }
+
+    fn is_tensor(&self, value: Value) -> bool {
+        value.index() < self.graph.values() && matches!(self.graph.ty(value), Type::Tensor(_))
+    }
+
     fn copy_task(&self, from: Value, to: Value) -> Task {
         let kernel = |mut frame: Frame<'_>| {
             let (from, to) = (frame.arg(0), frame.out(0));
@@ -78,6 +130,7 @@ impl<'a> Lowering<'a> {
             in_place: vec![],
             scratch: 0,
             constant: false,
+            prepared: None,
         }
     }
 
@@ -137,17 +190,18 @@ impl<'a> Lowering<'a> {
         homes.peek().is_none() || homes.any(|o| self.options.donate.contains(&(o, index)))
     }
 
-    /// The last task that reads each value; outputs and constants are needed to the end.
+    /// The last task that reads each value; outputs, and what is computed once for every run, are needed to the end.
     fn last_reads(&self) -> Vec<Option<usize>> {
         let mut last = vec![None; self.slots.len()];
+        let mut once = vec![false; self.slots.len()];
         for (t, task) in self.tasks.iter().enumerate() {
-            task.args.iter().for_each(|a| last[a.index()] = Some(t));
-            if task.constant && !self.options.inner {
-                task.outs.iter().for_each(|o| last[o.index()] = Some(usize::MAX));
+            if task.constant {
+                task.outs.iter().for_each(|o| once[o.index()] = true);
             }
-        }
-        for task in self.tasks.iter().filter(|t| t.constant && !self.options.inner) {
-            task.outs.iter().for_each(|o| last[o.index()] = Some(usize::MAX));
+            for a in &task.args {
+                let stays = once[a.index()] && !task.constant;
+                last[a.index()] = Some(if stays { usize::MAX } else { t }).max(last[a.index()]);
+            }
         }
         self.outputs
             .iter()
@@ -167,7 +221,10 @@ impl<'a> Lowering<'a> {
                 let twice = task.args.iter().filter(|a| **a == v).count() > 1;
                 if how == InPlace::Must && (needed || twice) {
                     let copy = self.fresh(self.slots[v.index()]);
-                    tasks.push(self.copy_task(v, copy));
+                    tasks.push(Task {
+                        constant: task.constant,
+                        ..self.copy_task(v, copy)
+                    });
                     task.args[arg] = copy;
                 }
             }
@@ -214,13 +271,11 @@ impl<'a> Lowering<'a> {
         let mut until: Vec<usize> = vec![0; self.slots.len()];
         let end = self.tasks.len();
         for (t, task) in self.tasks.iter().enumerate() {
-            let start = if task.constant && !self.options.inner {
-                0
-            } else {
-                t
-            };
             for v in task.args.iter().chain(&task.outs) {
                 let place = place_of[v.index()];
+                // What is computed once and stays is better packed as if it had always been there.
+                let stays = task.constant && last[v.index()] == Some(usize::MAX);
+                let start = if stays { 0 } else { t };
                 first[place] = Some(first[place].map_or(start, |f| f.min(start)));
                 until[place] = until[place].max(t).max(last[v.index()].unwrap_or(t).min(end));
             }
@@ -265,7 +320,7 @@ impl<'a> Lowering<'a> {
                 homing.push((outputs[o], params[p]));
             }
         }
-        let (mut constants, mut tasks) = (vec![], vec![]);
+        let (mut once, mut tasks) = (vec![], vec![]);
         let mut scratches = scratch_at;
         for task in self.tasks {
             let mut scratch = Span { start: fixed, len: 0 };
@@ -285,9 +340,8 @@ impl<'a> Lowering<'a> {
                 outs,
                 scratch,
             };
-            let once = task.constant && !self.options.inner;
-            if once {
-                constants.push(bound)
+            if task.constant {
+                once.push(bound)
             } else {
                 tasks.push(bound)
             }
@@ -295,8 +349,9 @@ impl<'a> Lowering<'a> {
         let memory = fixed + planned.arena;
         let (arena, offsets) = (planned.arena, planned.offsets);
         Program {
-            constants,
+            once,
             tasks,
+            frozen: self.options.frozen,
             params,
             outputs,
             homing,

@@ -16,14 +16,19 @@ use crate::error::{Error, Result};
 pub struct Session {
     program: Arc<Program>,
     memory: Memory,
+    /// Whether what is computed once must be computed again.
+    stale: bool,
 }
 
 impl Session {
     /// Memory for a program, all parameters zero.
     pub fn new(program: Arc<Program>) -> Session {
-        let mut memory = Memory::zeroed(program.memory());
-        program.prepare(&mut memory);
-        Session { program, memory }
+        let memory = Memory::zeroed(program.memory());
+        Session {
+            program,
+            memory,
+            stale: true,
+        }
     }
 
     /// The program.
@@ -46,6 +51,7 @@ impl Session {
 
     /// Parameter `i`, to be written.
     pub fn param_mut(&mut self, i: usize) -> &mut [f32] {
+        self.stale |= self.program.is_frozen(i);
         self.slice_mut(self.program.param(i))
     }
 
@@ -56,6 +62,7 @@ impl Session {
 
     /// A contiguous run of parameters as one flat slice, to be written.
     pub fn params_between_mut(&mut self, range: Range<usize>) -> &mut [f32] {
+        self.stale |= self.program.is_frozen(range.start);
         self.slice_mut(self.program.params_between(range))
     }
 
@@ -67,6 +74,9 @@ impl Session {
     /// Runs the program on the parameters as they are.
     pub fn run(&mut self) {
         self.memory.tapes.clear();
+        if std::mem::take(&mut self.stale) {
+            self.program.prepare(&mut self.memory);
+        }
         self.program.execute(&mut self.memory, 0);
     }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use synod_engine::ops::{
     Applied, Binary, Broadcast, Concat, Const, Conv, ConvRole, Custom, Distribution, Dot, Empty, FakeQuant,
-    Full, Gather, Merge, NotEmpty, Op, Pad, Pool, PoolRole, Pop, Push, Random, Reduce, Reduction, Reshape,
-    Rule, Scatter, Select, Slice, Slide, Transpose, Unary, Update, Window,
+    Full, Gather, Lstm, LstmRole, Merge, NotEmpty, Op, Pad, Pool, PoolRole, Pop, Push, Random, Reduce,
+    Reduction, Reshape, Rule, Scatter, Select, Slice, Slide, Transpose, Unary, Update, Window,
 };
 use synod_engine::{Builder, Graph, Tensor, Type, Value, branch, passes, repeat, trace};
 
@@ -30,7 +30,7 @@ macro_rules! families {
     };
 }
 families!(
-    Unary, Binary, Select, Reduce, Broadcast, Dot, Conv, Pool, Reshape, Transpose, Slice, Pad, Concat,
+    Unary, Binary, Select, Reduce, Broadcast, Dot, Conv, Pool, Lstm, Reshape, Transpose, Slice, Pad, Concat,
     Gather, Scatter, Const, Full, Random, If, While, Empty, Push, Pop, NotEmpty, Merge, Update, FakeQuant,
     Fused, Custom
 );
@@ -139,6 +139,7 @@ pub fn all() -> Vec<Case> {
         indices(),
         sources(),
         updates(),
+        recurrent(),
         control(),
         stacks(),
         fused(),
@@ -476,6 +477,22 @@ fn updates() -> Vec<Case> {
             case.args[2] = rule.hyper(0.05, 3).map(f64::from).to_vec();
             cases.push(case);
         }
+    }
+    cases
+}
+
+fn recurrent() -> Vec<Case> {
+    let mut cases = vec![];
+    for [time, batch, hidden] in [[1, 1, 1], [1, 3, 2], [3, 2, 3], [4, 1, 2]] {
+        let (wide, narrow) = ([time, batch, 4 * hidden], [time, batch, hidden]);
+        let (weights, state) = ([hidden, 4 * hidden], [batch, hidden]);
+        let role = LstmRole::Forward;
+        cases.push(single(Lstm { role }, &[&wide, &weights, &state, &state]));
+        let role = LstmRole::Backward;
+        cases.push(single(
+            Lstm { role },
+            &[&wide, &narrow, &weights, &state, &narrow, &narrow],
+        ));
     }
     cases
 }

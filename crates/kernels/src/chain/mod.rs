@@ -3,7 +3,10 @@
 
 use std::{error::Error, fmt};
 
-use crate::level::Simd;
+use crate::{
+    level::Simd,
+    share::{Shared, share},
+};
 
 mod compile;
 mod run;
@@ -15,6 +18,9 @@ pub type Reg = u16;
 
 /// Registers, inputs and outputs a chain may have.
 pub const MAX_REGISTERS: usize = 64;
+
+/// Elements that are shared out among threads at once.
+const SHARE: usize = 4096;
 
 /// A function of one operand.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -179,12 +185,30 @@ impl Chain {
     /// # Panics
     /// If the numbers or lengths of the slices do not match the chain's inputs, outputs and `len`.
     pub fn run(&self, simd: Simd, len: usize, inputs: &[Source<'_>], outputs: &mut [&mut [f32]]) {
+        self.run_shared(simd, len, inputs, outputs, 1);
+    }
+
+    /// [`Chain::run`] by several threads, each on its own elements.
+    pub fn run_shared(
+        &self,
+        simd: Simd,
+        len: usize,
+        inputs: &[Source<'_>],
+        outputs: &mut [&mut [f32]],
+        threads: usize,
+    ) {
         self.check(len, inputs, outputs);
-        simd.run(run::Run {
-            program: &self.program,
-            len,
-            inputs,
-            outputs,
+        let mut starts = [Shared::null(); MAX_REGISTERS];
+        for (start, output) in starts.iter_mut().zip(outputs) {
+            *start = Shared::new(output);
+        }
+        share(threads, len.div_ceil(SHARE), |shares| {
+            simd.run(run::Run {
+                program: &self.program,
+                range: shares.start * SHARE..(shares.end * SHARE).min(len),
+                inputs,
+                outputs: &starts,
+            });
         });
     }
 

@@ -1,6 +1,6 @@
 //! Running a chain block by block over scratch memory on the stack.
 
-use std::mem::MaybeUninit;
+use std::{mem::MaybeUninit, ops::Range};
 
 use super::{
     Access, Binary, MAX_REGISTERS, Source, Unary,
@@ -9,6 +9,7 @@ use super::{
 use crate::{
     level::Kernel,
     math,
+    share::Shared,
     vector::{MAX_LANES, Vector},
 };
 
@@ -17,11 +18,13 @@ const SCRATCH: usize = 6144;
 /// The longest block: long enough to make the dispatch of an instruction cheap.
 const LONGEST: usize = 512;
 
-pub(super) struct Run<'a, 'o> {
+/// A chain on some of its elements.
+pub(super) struct Run<'a> {
     pub(super) program: &'a Program,
-    pub(super) len: usize,
+    pub(super) range: Range<usize>,
     pub(super) inputs: &'a [Source<'a>],
-    pub(super) outputs: &'a mut [&'o mut [f32]],
+    /// Where each output starts; nobody else writes these elements.
+    pub(super) outputs: &'a [Shared; MAX_REGISTERS],
 }
 
 #[repr(align(64))]
@@ -54,22 +57,22 @@ impl Frame {
     }
 }
 
-impl Kernel for Run<'_, '_> {
+impl Kernel for Run<'_> {
     type Output = ();
 
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
         let Run {
             program,
-            len,
+            range,
             inputs,
             outputs,
         } = self;
         let mut scratch = Scratch(MaybeUninit::uninit());
-        let block = (SCRATCH / program.slots.max(1)).min(LONGEST) / MAX_LANES * MAX_LANES;
+        let block = block_of(program);
         let mut starts = [std::ptr::null_mut(); MAX_REGISTERS];
         for (start, output) in starts.iter_mut().zip(outputs) {
-            *start = output.as_mut_ptr();
+            *start = output.pointer();
         }
         let mut frame = Frame {
             scratch: scratch.0.as_mut_ptr().cast(),
@@ -81,17 +84,22 @@ impl Kernel for Run<'_, '_> {
         // SAFETY: the slots fit the scratch; every slice was checked to have the elements its access needs; a block's
         // inputs in place are read before they are overwritten, by the choice of `direct`.
         unsafe {
-            fill_constants(program, inputs, &frame, len.min(block));
-            let mut start = 0;
-            while start < len {
-                let count = (len - start).min(block);
+            fill_constants(program, inputs, &frame, range.len().min(block));
+            let mut start = range.start;
+            while start < range.end {
+                let count = (range.end - start).min(block);
                 for (input, source) in inputs.iter().enumerate() {
+                    let access = program.inputs[input];
+                    // A row that fits a block a whole number of times looks the same in every block.
+                    if start > range.start && is_settled(access, block) {
+                        continue;
+                    }
                     let base = match *source {
                         Source::Slice(x) => x.as_ptr(),
                         Source::Output(o) => starts[o].cast_const(),
                     };
                     let slot = frame.slot(program.input_slots[input]);
-                    frame.inputs[input] = locate(program.inputs[input], base, start, count, slot);
+                    frame.inputs[input] = locate(access, base, start, count, slot);
                 }
                 for (output, base) in frame.outputs.iter_mut().zip(starts).take(program.outputs.len()) {
                     *output = base.add(start);
@@ -109,6 +117,26 @@ impl Kernel for Run<'_, '_> {
                 start += count;
             }
         }
+    }
+}
+
+/// Elements of a block: as many as fit the scratch, and whole rows where several of the longest row do.
+fn block_of(program: &Program) -> usize {
+    let most = (SCRATCH / program.slots.max(1)).min(LONGEST) / MAX_LANES * MAX_LANES;
+    let period = |access: &Access| match *access {
+        Access::Row(n) if n <= most && n.is_multiple_of(MAX_LANES) => n,
+        _ => 1,
+    };
+    let longest = program.inputs.iter().map(period).max().unwrap_or(1);
+    most / longest * longest
+}
+
+#[inline(always)]
+fn is_settled(access: Access, block: usize) -> bool {
+    match access {
+        Access::Scalar => true,
+        Access::Row(n) => block.is_multiple_of(n),
+        Access::Full | Access::Column(_) => false,
     }
 }
 

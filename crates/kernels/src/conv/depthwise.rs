@@ -30,7 +30,7 @@ pub(super) fn correlate(
             source,
             weights,
             finish,
-            simple: finish.is_simple(),
+            simple: finish.is_simple() && finish.residual.is_none(),
             target: target.pointer(),
             rows,
         });

@@ -21,10 +21,10 @@ impl Kernel for BandDots<'_> {
 
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
-        self.0.check(self.0.columns);
+        self.0.check(self.0.columns.end);
         // SAFETY: the panels and the copy were just checked; the target is the caller's promise.
         unsafe {
-            match self.0.columns {
+            match self.0.columns.end {
                 1 => self.sweep::<V, 8, 1>(),
                 2 => self.sweep::<V, 6, 2>(),
                 3 => self.sweep::<V, 4, 3>(),

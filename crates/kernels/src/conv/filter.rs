@@ -19,7 +19,7 @@ pub(super) struct Layout {
     /// Whether vectors go along the sum: a panel is then a column.
     pub(super) dots: bool,
     /// Columns of a panel.
-    width: usize,
+    pub(super) width: usize,
     /// Channels of a block, but for the last.
     pub(super) block: usize,
 }
@@ -46,6 +46,11 @@ impl Layout {
     pub(super) fn blocks(&self) -> impl Iterator<Item = Range<usize>> {
         let (depth, block) = (self.shape.depth, self.block);
         (0..depth.div_ceil(block).max(1)).map(move |i| i * block..((i + 1) * block).min(depth))
+    }
+
+    /// The panels of a block.
+    pub(super) fn panel_count(&self) -> usize {
+        self.shape.columns.div_ceil(self.width)
     }
 
     fn group_len(&self) -> usize {
@@ -145,7 +150,7 @@ impl Kernel for PackPanel<'_> {
                     if column_stride == 1 {
                         copy::<V>(from, depth_stride, depth, self.columns.len(), width, to);
                     } else {
-                        transpose::<V>(from, column_stride, depth, self.columns.len(), width, to);
+                        transpose::<V>(from, column_stride, depth, self.columns.len(), width, to, width);
                     }
                     to = to.add(depth * width);
                 }
@@ -155,8 +160,11 @@ impl Kernel for PackPanel<'_> {
 }
 
 /// The columns lie side by side.
+///
+/// # Safety
+/// The CPU supports `V`; `columns` floats are readable at every depth, `width`, a multiple of the lanes, are writable.
 #[inline(always)]
-unsafe fn copy<V: Vector>(
+pub(crate) unsafe fn copy<V: Vector>(
     from: *const f32,
     stride: usize,
     depth: usize,
@@ -180,14 +188,19 @@ unsafe fn copy<V: Vector>(
 }
 
 /// The channels lie side by side, the columns `stride` apart: blocks of eight by eight are transposed in registers.
+/// `width`, a multiple of eight, are written at every depth, `pitch` apart.
+///
+/// # Safety
+/// The CPU supports `V`; `columns` rows of `depth` floats are readable, and `width` floats are writable at every depth.
 #[inline(always)]
-unsafe fn transpose<V: Vector>(
+pub(crate) unsafe fn transpose<V: Vector>(
     from: *const f32,
     stride: usize,
     depth: usize,
     columns: usize,
     width: usize,
     to: *mut f32,
+    pitch: usize,
 ) {
     let blocked = depth / 8 * 8;
     for group in (0..width).step_by(8) {
@@ -196,7 +209,7 @@ unsafe fn transpose<V: Vector>(
         unsafe {
             let source = if rows > 0 { from.add(group * stride) } else { from };
             for d in (0..blocked).step_by(8) {
-                V::transpose8(source.add(d), stride, rows, to.add(d * width + group), width);
+                V::transpose8(source.add(d), stride, rows, to.add(d * pitch + group), pitch);
             }
             for d in blocked..depth {
                 for r in 0..8 {
@@ -205,7 +218,7 @@ unsafe fn transpose<V: Vector>(
                     } else {
                         0.0
                     };
-                    *to.add(d * width + group + r) = value;
+                    *to.add(d * pitch + group + r) = value;
                 }
             }
         }

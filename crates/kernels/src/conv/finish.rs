@@ -25,7 +25,7 @@ impl Finish<'_> {
     /// Whether it is small enough to be compiled into the tile.
     #[inline(always)]
     pub(super) fn is_simple(&self) -> bool {
-        self.residual.is_none() && matches!(self.gate, Gate::Open) && self.activation.is_linear()
+        matches!(self.gate, Gate::Open) && self.activation.is_linear()
     }
 
     /// Finishes `count` sums of `column` and the following that belong at `index` of the target.

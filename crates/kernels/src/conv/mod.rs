@@ -14,7 +14,7 @@ pub(crate) mod correlation;
 mod depthwise;
 mod depthwise_gradient;
 mod dot_tile;
-mod filter;
+pub(crate) mod filter;
 mod finish;
 mod geometry;
 mod gradient_tile;
@@ -56,6 +56,8 @@ pub enum Filter<'a> {
     Plain(&'a [f32]),
     /// Packed beforehand by [`Conv::pack`] of the same convolution; the batch may differ.
     Packed(&'a PackedFilter),
+    /// Written by [`Conv::pack_into`] of the same convolution at the same level; the batch may differ.
+    Panels(&'a [f32]),
 }
 
 /// Weights packed once for many forward passes at one level.
@@ -69,22 +71,40 @@ pub struct PackedFilter {
 impl Conv {
     /// Packs weights for many forward passes.
     pub fn pack(&self, simd: Simd, w: &[f32]) -> PackedFilter {
-        self.check_len("w", w.len(), self.weight_len());
-        let data = if self.is_depthwise() {
-            let mut data = Buffer::zeroed(w.len());
-            data.copy_from_slice(w);
-            data
-        } else {
-            let layout = Layout::new(simd, &Correlation::forward(self));
-            let mut data = Buffer::zeroed(layout.len());
-            layout.pack(simd, w, &mut data);
-            data
-        };
+        let mut data = Buffer::zeroed(self.packed_len(simd));
+        self.pack_into(simd, w, &mut data);
         PackedFilter {
             simd,
             geometry: self.geometry,
             data,
         }
+    }
+
+    /// The floats that [`Conv::pack_into`] writes.
+    pub fn packed_len(&self, simd: Simd) -> usize {
+        if self.is_depthwise() {
+            return self.weight_len();
+        }
+        Layout::new(simd, &Correlation::forward(self)).len()
+    }
+
+    /// Packs weights for many forward passes.
+    pub fn pack_into(&self, simd: Simd, w: &[f32], panels: &mut [f32]) {
+        self.check_len("w", w.len(), self.weight_len());
+        self.check_len("panels", panels.len(), self.packed_len(simd));
+        if self.is_depthwise() {
+            panels.copy_from_slice(w);
+        } else {
+            Layout::new(simd, &Correlation::forward(self)).pack(simd, w, panels);
+        }
+    }
+
+    /// The floats of workspace that [`Conv::forward`] needs with packed weights.
+    pub fn packed_workspace(&self, simd: Simd, threads: usize) -> usize {
+        if self.is_depthwise() {
+            return 0;
+        }
+        sweep::Plan::new(simd, &Correlation::forward(self), threads).workspace()
     }
 
     /// The floats of workspace that [`Conv::forward`] needs.
@@ -125,24 +145,30 @@ impl Conv {
         match w {
             Filter::Plain(w) => self.check_len("w", w.len(), self.weight_len()),
             Filter::Packed(filter) => self.check_packed(simd, filter),
+            Filter::Panels(panels) => self.check_len("panels", panels.len(), self.packed_len(simd)),
         }
         if self.is_depthwise() {
             let w = match w {
                 Filter::Plain(w) => w,
                 Filter::Packed(filter) => &filter.data,
+                Filter::Panels(panels) => panels,
             };
             return depthwise::correlate(simd, &shape, x, w, finish, y, threads);
         }
         let plan = sweep::Plan::new(simd, &shape, threads);
-        let needed = plan.layout.len() + plan.workspace();
-        self.check_workspace("forward", workspace.len(), needed);
-        let (packed, rest) = workspace.split_at_mut(plan.layout.len());
+        let room = match w {
+            Filter::Plain(_) => plan.layout.len(),
+            Filter::Packed(_) | Filter::Panels(_) => 0,
+        };
+        self.check_workspace("forward", workspace.len(), room + plan.workspace());
+        let (packed, rest) = workspace.split_at_mut(room);
         let panels = match w {
             Filter::Plain(w) => {
                 plan.layout.pack(simd, w, packed);
                 packed
             }
             Filter::Packed(filter) => &filter.data[..],
+            Filter::Panels(panels) => panels,
         };
         plan.run(simd, x, panels, finish, y, rest);
     }

@@ -21,24 +21,39 @@ pub(super) struct Plan {
     pub(super) layout: Layout,
     shape: Correlation,
     bands: Bands,
-    threads: usize,
+    /// Threads that share the results, and threads that share the columns of each.
+    grid: [usize; 2],
 }
 
 impl Plan {
     pub(super) fn new(simd: Simd, shape: &Correlation, threads: usize) -> Plan {
         let layout = Layout::new(simd, shape);
-        let bands = Bands::new(shape, layout.block, MOST_PLACES, COPY, threads);
+        // What is larger is shared out, so that each thread reads only a part of it.
+        let [down, across] = shape.lines;
+        let source = shape.n * down.source * across.source * shape.source_pitch();
+        let most = if layout.dots { 1 } else { layout.panel_count() };
+        let columns = if layout.len() > source {
+            threads.clamp(1, most)
+        } else {
+            1
+        };
+        let wanted = threads / columns;
+        let bands = Bands::new(shape, layout.block, MOST_PLACES, COPY, wanted);
         Plan {
             layout,
             shape: *shape,
             bands,
-            threads: threads.min(bands.count()).max(1),
+            grid: [wanted.min(bands.count()).max(1), columns],
         }
+    }
+
+    fn threads(&self) -> usize {
+        self.grid[0] * self.grid[1]
     }
 
     /// Floats of workspace, besides those of the packed weights.
     pub(super) fn workspace(&self) -> usize {
-        self.bands.copy_len(self.layout.block) * self.threads
+        self.bands.copy_len(self.layout.block) * self.threads()
     }
 
     /// Computes all results from packed weights.
@@ -59,19 +74,18 @@ impl Plan {
             finish,
             target: target.as_mut_ptr(),
         };
-        let count = self.bands.count();
-        let share = |index: usize| index * count / self.threads..(index + 1) * count / self.threads;
         let mut copies = workspace.chunks_exact_mut(self.bands.copy_len(self.layout.block).max(1));
         let mut copy = || copies.next().unwrap_or_default();
-        if self.threads == 1 {
-            return job.bands(share(0), copy());
+        let threads = self.threads();
+        if threads == 1 {
+            return job.share(0, copy());
         }
         thread::scope(|scope| {
-            for index in 1..self.threads {
+            for index in 1..threads {
                 let (job, copy) = (&job, copy());
-                scope.spawn(move || job.bands(share(index), copy));
+                scope.spawn(move || job.share(index, copy));
             }
-            job.bands(share(0), copy());
+            job.share(0, copy());
         });
     }
 
@@ -104,24 +118,41 @@ struct Job<'a> {
     target: *mut f32,
 }
 
-// SAFETY: the operands are only read, and different bands write different results.
+// SAFETY: the operands are only read, and different bands and columns are different results.
 unsafe impl Sync for Job<'_> {}
 
 impl Job<'_> {
-    fn bands(&self, bands: Range<usize>, copy: &mut [f32]) {
-        let shape = &self.plan.shape;
+    /// One thread's bands and columns.
+    fn share(&self, index: usize, copy: &mut [f32]) {
+        let Plan {
+            shape,
+            layout,
+            bands,
+            grid,
+        } = self.plan;
+        let part = |i: usize, parts: usize, all: usize| i * all / parts..(i + 1) * all / parts;
+        let panels = part(index % grid[1], grid[1], layout.panel_count());
+        let columns = panels.start * layout.width..(panels.end * layout.width).min(shape.columns);
         let mut places = Places::default();
-        for band in bands {
-            self.plan.bands.locate(band, &mut places);
+        for band in part(index / grid[1], grid[0], bands.count()) {
+            bands.locate(band, &mut places);
             for group in 0..shape.groups {
-                for channels in self.plan.layout.blocks() {
-                    self.block(band, &places, group, channels, copy);
+                for channels in layout.blocks() {
+                    self.block(band, &places, group, channels, columns.clone(), copy);
                 }
             }
         }
     }
 
-    fn block(&self, band: usize, places: &Places, group: usize, channels: Range<usize>, copy: &mut [f32]) {
+    fn block(
+        &self,
+        band: usize,
+        places: &Places,
+        group: usize,
+        channels: Range<usize>,
+        columns: Range<usize>,
+        copy: &mut [f32],
+    ) {
         let Plan {
             shape, layout, bands, ..
         } = self.plan;
@@ -136,7 +167,7 @@ impl Job<'_> {
             pixel: channels.len(),
             runs: self.plan.runs(channels.len()),
             panels: &self.panels[layout.panels(group, &channels)],
-            columns: shape.columns,
+            columns,
             // SAFETY: the group's first column lies inside every pixel of the target.
             target: unsafe { self.target.add(group * shape.columns) },
             finish: self.finish,

@@ -1,5 +1,7 @@
 //! Optimiser steps by PyTorch's definitions, on a gradient in memory or on the column sums of an error.
 
+use std::thread;
+
 use crate::{
     level::{Kernel, Simd},
     vector::{Vector, load_up_to, store_up_to},
@@ -87,6 +89,9 @@ pub struct Hyper {
     pub correction2: f32,
 }
 
+/// Elements in whole numbers of which an update is shared out among threads.
+const SHARE: usize = 4096;
+
 /// Steps `parameter` along `gradient`. States the rule does not use are empty.
 pub fn update(
     simd: Simd,
@@ -97,6 +102,39 @@ pub fn update(
     states: [&mut [f32]; 2],
 ) {
     bias_update(simd, 1, gradient, rule, hyper, parameter, states);
+}
+
+/// [`update`] by several threads, each on its own elements.
+pub fn update_shared(
+    simd: Simd,
+    rule: &Rule,
+    hyper: Hyper,
+    gradient: &[f32],
+    parameter: &mut [f32],
+    states: [&mut [f32]; 2],
+    threads: usize,
+) {
+    let part = parameter.len().div_ceil(threads.max(1)).next_multiple_of(SHARE);
+    if threads <= 1 || part >= parameter.len() {
+        return update(simd, rule, hyper, gradient, parameter, states);
+    }
+    // States that the rule does not use are empty, and give no parts.
+    let [mut first, mut second] = states.map(|state| state.chunks_mut(part));
+    let mut parts = parameter.chunks_mut(part).zip(gradient.chunks(part));
+    let own = parts.next().map(|own| (own, [first.next(), second.next()]));
+    let step = |(parameter, gradient): (&mut [f32], &[f32]), states: [Option<&mut [f32]>; 2]| {
+        let states = states.map(Option::unwrap_or_default);
+        update(simd, rule, hyper, gradient, parameter, states);
+    };
+    thread::scope(|scope| {
+        for other in parts {
+            let (step, states) = (&step, [first.next(), second.next()]);
+            scope.spawn(move || step(other, states));
+        }
+        if let Some((own, states)) = own {
+            step(own, states);
+        }
+    });
 }
 
 /// Steps `parameter` along the column sums of `dy`, `rows` by the parameter's length.

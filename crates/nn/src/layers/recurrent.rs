@@ -1,7 +1,8 @@
 //! Recurrent layers over sequences `[batch, time, features]`, which give every hidden state, `[batch, time, hidden]`.
 //!
-//! What depends on the input alone is computed for all times by one product before the loop. The loop takes several times
-//! per pass: what a pass costs beside the steps themselves (a place in the sequence, a frame on the tape) is shared.
+//! What depends on the input alone is computed for all times by one product. An LSTM is then one op; a GRU is a loop that
+//! takes several times per pass: what a pass costs beside the steps themselves (a place in the sequence, a frame on the
+//! tape) is shared.
 
 use synod_engine::{Tensor, repeat};
 
@@ -59,14 +60,18 @@ impl Layer for Lstm {
 /// state (hidden, cell) to start with: every hidden state `[batch, time, hidden]`, and the state after the last time.
 pub fn lstm(x: &Tensor, weights: [&Tensor; 3], start: (Tensor, Tensor)) -> (Tensor, (Tensor, Tensor)) {
     let [from_input, weight, bias] = weights;
-    let n = bias.shape().elements() / 4;
     let inputs = projected(x, from_input, bias);
-    unrolled(&inputs, start, |(h, c), input| {
-        let gates = h.dot(weight) + input;
-        let gate = |i: usize| gates.slice(1, i * n..(i + 1) * n);
-        let c = gate(1).sigmoid() * c + gate(0).sigmoid() * gate(2).tanh();
-        (gate(3).sigmoid() * c.tanh(), c)
-    })
+    let &[time, batch, _] = inputs.shape().dims() else {
+        return (inputs, start);
+    };
+    let hidden = bias.shape().elements() / 4;
+    if time == 0 {
+        return (Tensor::zeros([batch, 0, hidden]), start);
+    }
+    let (states, cells) = inputs.lstm(weight, &start.0, &start.1);
+    let last = |all: &Tensor| all.slice(0, time - 1..time).reshape([batch, hidden]);
+    let after = (last(&states), last(&cells));
+    (states.transpose(&[1, 0, 2]), after)
 }
 
 /// A gated recurrent unit, with PyTorch's definitions and gate order (reset, update, new) and both its biases.
@@ -144,8 +149,9 @@ fn projected(x: &Tensor, weight: &Tensor, bias: &Tensor) -> Tensor {
         return x.dot(weight);
     };
     let width = bias.shape().elements();
-    let rows = x.reshape([batch * time, features]).dot(weight) + bias;
-    rows.reshape([batch, time, width]).transpose(&[1, 0, 2])
+    // Turned before the product, so that layers above one another turn nothing in between.
+    let rows = x.transpose(&[1, 0, 2]).reshape([time * batch, features]);
+    (rows.dot(weight) + bias).reshape([time, batch, width])
 }
 
 /// Runs `step` over the first axis of `inputs` and gives the first state after every step, `[batch, time, hidden]`, and

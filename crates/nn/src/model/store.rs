@@ -127,6 +127,7 @@ impl Model {
             predict,
             train,
             progress,
+            threads: super::cores(),
         })
     }
 }

@@ -3,7 +3,7 @@
 use synod_engine::ops::{
     Binary, Broadcast, Conv, ConvRole, Dot, Pad, Pool, PoolRole, Reduce, Reduction, Slice, Unary, Window,
 };
-use synod_engine::{Graph, Op};
+use synod_engine::{Graph, Node, Op, Type};
 
 use super::fold::fold;
 use super::held::{Held, Place};
@@ -41,6 +41,10 @@ pub(super) fn walk(w: &mut Writer, graphs: [&Graph; 2], args: Vec<Held>) -> Resu
             let same = node.args.windows(2).all(|p| p[0] == p[1]);
             match fold(&node.op, &args, &outs) {
                 Some(known) => known,
+                None if matches!(node.op, Op::Lstm(_)) => {
+                    let meanings = [meaning(two, node), meaning(three, other)];
+                    walk(w, meanings.each_ref(), args.into_iter().cloned().collect())?
+                }
                 None => write(w, [&node.op, &other.op], &args, same, outs)
                     .map_err(|problem| format!("`{}` of {}: {problem}", node.op, node.site))?,
             }
@@ -52,6 +56,15 @@ pub(super) fn walk(w: &mut Writer, graphs: [&Graph; 2], args: Vec<Held>) -> Resu
     let outs = two.outputs().iter().map(|o| values[o.index()].clone());
     outs.collect::<Option<_>>()
         .ok_or_else(|| "an output is never defined".into())
+}
+
+/// An op of several steps in simpler ones.
+fn meaning(graph: &Graph, node: &Node) -> Graph {
+    let types: Vec<Type> = node.args.iter().map(|&a| graph.ty(a).clone()).collect();
+    match &node.op {
+        Op::Lstm(op) => op.meaning(&types),
+        _ => Graph::default(),
+    }
 }
 
 fn write(

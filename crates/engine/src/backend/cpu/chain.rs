@@ -50,6 +50,7 @@ pub(super) fn fused(c: &Context<'_>, body: &Graph) -> Result<Task> {
     let (reads, accesses): (Vec<usize>, Vec<Access>) = inputs.into_iter().unzip();
     let chain = Chain::new(accesses, instrs, outputs).map_err(|e| internal(&e))?;
     let (simd, len) = (c.simd, elements(c.graph, &c.node.outs));
+    let threads = c.threads_for(len);
     let mut task = c.task(move |frame: Frame<'_>| {
         let mut outs_at = [Span::default(); WIDTH];
         (0..outs).for_each(|i| outs_at[i] = frame.out(i));
@@ -74,7 +75,7 @@ pub(super) fn fused(c: &Context<'_>, body: &Graph) -> Result<Task> {
                 for i in 0..arity {
                     sources[i] = shared[i].map_or(Source::Slice(x[i]), Source::Output);
                 }
-                chain.run(simd, len, &sources[..arity], y);
+                chain.run_shared(simd, len, &sources[..arity], y, threads);
             });
     });
     task.in_place = in_place;

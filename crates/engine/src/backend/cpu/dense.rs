@@ -2,7 +2,7 @@
 
 use synod_kernels::{
     self as kernels, Activation, Bias, Dense, Epilogue, Gate, Hyper, Matrix, Simd, Span, bias_update, gemm,
-    gemm_workspace,
+    gemm_workspace, update_shared,
 };
 
 use super::super::{Frame, InPlace, Task};
@@ -287,13 +287,16 @@ pub(super) fn bias(c: &Context<'_>, body: &Graph) -> Result<Task> {
 }
 
 fn bias_like(c: &Context<'_>, step: Step, rows: usize) -> Task {
-    let simd = c.simd;
+    let (simd, threads) = (c.simd, c.threads_for(c.out_dims().iter().product()));
     let in_place = step.in_place(0, 0, 3);
     let mut task = c.task(move |frame: Frame<'_>| {
         let hyper = step.hyper(&frame, 2);
         let [s0, s1] = step.spans(&frame, 3);
         let ([dy], [p, s0, s1]) = frame.memory.floats.views([frame.arg(1)], [frame.arg(0), s0, s1]);
-        bias_update(simd, rows, dy, &step.rule, hyper, p, [s0, s1]);
+        match rows {
+            1 => update_shared(simd, &step.rule, hyper, dy, p, [s0, s1], threads),
+            _ => bias_update(simd, rows, dy, &step.rule, hyper, p, [s0, s1]),
+        }
     });
     task.in_place = in_place;
     task

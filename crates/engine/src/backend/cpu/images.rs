@@ -1,18 +1,15 @@
 //! Convolution and pooling.
 
 use synod_kernels::{
-    self as kernels, Activation, ConvEpilogue, Divisor, Filter, Gate, Geometry, GeometryError, Span,
+    self as kernels, Activation, ConvEpilogue, Divisor, Filter, Gate, Geometry, GeometryError, Simd, Span,
 };
 
-use super::super::{Frame, Task};
+use super::super::{Frame, Prepared, Task};
 use super::Context;
 use super::product::THREADING;
 use crate::error::{Result, transform};
 use crate::graph::{Graph, Node};
 use crate::ops::{Conv, ConvExtents, ConvRole, Op, Pool, PoolRole, Unary, Window};
-
-/// Elements of a pooling below which it runs on one thread.
-const POOLED: usize = 200_000;
 
 pub(super) fn conv(c: &Context<'_>, op: Conv) -> Result<Task> {
     let (kernel, threads) = kernel(c, &op)?;
@@ -86,25 +83,54 @@ impl Ending {
 
 fn forward(c: &Context<'_>, kernel: kernels::Conv, ending: Ending, threads: usize) -> Task {
     let simd = c.simd;
-    let mut task = c.task(move |frame: Frame<'_>| {
-        let optional = |i: Option<usize>| i.map_or(Span::default(), |i| frame.arg(i));
-        let reads = [
-            frame.arg(0),
-            frame.arg(1),
-            optional(ending.bias),
-            optional(ending.residual),
-        ];
-        let writes = [frame.out(0), frame.scratch()];
-        let ([x, w, bias, residual], [y, workspace]) = frame.memory.floats.views(reads, writes);
-        let epilogue = ConvEpilogue {
-            bias: ending.bias.map(|_| bias),
-            residual: ending.residual.map(|_| residual),
-            activation: ending.activation,
-        };
-        kernel.forward(simd, x, Filter::Plain(w), &epilogue, y, threads, workspace);
-    });
+    let layer = Forward {
+        kernel,
+        simd,
+        ending,
+        threads,
+    };
+    let mut task = c.task(move |frame: Frame<'_>| layer.run(frame, |w| Filter::Plain(w)));
     task.scratch = kernel.forward_workspace(simd, threads);
+    task.prepared = Some(Prepared {
+        arg: 1,
+        slots: kernel.packed_len(simd),
+        prepare: Box::new(move |mut frame: Frame<'_>| {
+            frame.with([0], 0, |[w], panels| kernel.pack_into(simd, w, panels));
+        }),
+        kernel: Box::new(move |frame: Frame<'_>| layer.run(frame, |w| Filter::Panels(w))),
+        scratch: kernel.packed_workspace(simd, threads),
+    });
     task
+}
+
+/// A convolution and how it runs.
+#[derive(Clone, Copy)]
+struct Forward {
+    kernel: kernels::Conv,
+    simd: Simd,
+    ending: Ending,
+    threads: usize,
+}
+
+impl Forward {
+    fn run(&self, frame: Frame<'_>, filter: impl Fn(&[f32]) -> Filter<'_>) {
+        let Ending {
+            bias,
+            residual,
+            activation,
+        } = self.ending;
+        let optional = |i: Option<usize>| i.map_or(Span::default(), |i| frame.arg(i));
+        let reads = [frame.arg(0), frame.arg(1), optional(bias), optional(residual)];
+        let writes = [frame.out(0), frame.scratch()];
+        let ([x, w, biases, shortcut], [y, workspace]) = frame.memory.floats.views(reads, writes);
+        let epilogue = ConvEpilogue {
+            bias: bias.map(|_| biases),
+            residual: residual.map(|_| shortcut),
+            activation,
+        };
+        self.kernel
+            .forward(self.simd, x, filter(w), &epilogue, y, self.threads, workspace);
+    }
 }
 
 /// The kernel of a convolution and the threads that pay for it.
@@ -163,11 +189,7 @@ pub(super) fn pool(c: &Context<'_>, op: Pool) -> Result<Task> {
         dilation,
     };
     let pool = kernels::Pool::new(window).map_err(refused)?;
-    let threads = if n * h * w * channels < POOLED {
-        1
-    } else {
-        c.threads
-    };
+    let threads = c.threads_for(n * h * w * channels);
     let simd = c.simd;
     // Where every window sees some of the image, its maximum is what it picks of itself.
     let inside = (0..2).all(|axis| {

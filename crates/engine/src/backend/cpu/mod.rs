@@ -7,6 +7,7 @@ mod images;
 mod moves;
 mod product;
 mod quantised;
+mod recurrent;
 mod simple;
 
 use synod_kernels::Simd;
@@ -48,6 +49,9 @@ impl Default for Cpu {
 const FLOPS: f64 = 40e9;
 const BANDWIDTH: f64 = 15e9;
 const DISPATCH: f64 = 30e-9;
+
+/// Elements of an op that moves more than it computes, below which it runs on one thread.
+const SHARED: usize = 200_000;
 
 impl Backend for Cpu {
     fn name(&self) -> &str {
@@ -96,6 +100,7 @@ impl Cpu {
             Op::Custom(op) => simple::custom(&context, op),
             Op::Conv(op) => images::conv(&context, *op),
             Op::Pool(op) => images::pool(&context, *op),
+            Op::Lstm(op) => recurrent::lstm(&context, *op),
             Op::FakeQuant(op) => Ok(quantised::fake_quant(&context, *op)),
             Op::Reshape(_) => Ok(moves::reshape(&context)),
             Op::Broadcast(_) | Op::Transpose(_) | Op::Slice(_) => moves::read(&context),
@@ -131,6 +136,11 @@ impl<'a> Context<'a> {
         self.graph.shape(self.node.outs[0]).dims()
     }
 
+    /// Threads that pay for a pass over so many elements.
+    fn threads_for(&self, elements: usize) -> usize {
+        if elements < SHARED { 1 } else { self.threads }
+    }
+
     fn task(&self, kernel: impl Kernel + 'static) -> Task {
         Task {
             name: self.node.op.to_string(),
@@ -140,6 +150,7 @@ impl<'a> Context<'a> {
             in_place: vec![],
             scratch: 0,
             constant: false,
+            prepared: None,
         }
     }
 }

@@ -41,7 +41,7 @@ pub(super) fn reduce(c: &Context<'_>, op: &Reduce) -> Result<Task> {
         stages.push((outer, len, inner));
         shape.drain(from..to);
     }
-    let simd = c.simd;
+    let (simd, threads) = (c.simd, c.threads_for(dims.iter().product()));
     let largest = stages
         .iter()
         .map(|s| (s.0 * s.2).next_multiple_of(16))
@@ -57,7 +57,7 @@ pub(super) fn reduce(c: &Context<'_>, op: &Reduce) -> Result<Task> {
             };
             let to = if i + 1 == stages.len() { out } else { half };
             let ([x], [y]) = frame.memory.floats.views([from], [to]);
-            kernels::reduce(simd, kind, outer, len, inner, x, y);
+            kernels::reduce_shared(simd, kind, [outer, len, inner], x, y, threads);
             from = to;
         }
     });
