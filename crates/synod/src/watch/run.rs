@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
-use synod_detect::{AlarmBudget, Backtest, Recipe};
+use synod_detect::{AlarmBudget, AlarmPolicy, Backtest, Recipe};
 
 use super::config::Config;
 use super::table::{self, Arm};
@@ -36,18 +36,22 @@ pub(crate) fn run(request: &Request<'_>) -> Result<()> {
     let mut plans = vec![(
         "local".to_owned(),
         config.recipe().map_err(Misuse)?,
-        config.budget().map_err(|(_, e)| Misuse(e))?,
+        config.alarm().map_err(|(_, e)| Misuse(e))?,
     )];
     for other in request.compare {
         let recipe = Recipe::named(other, config.seed).map_err(|e| Misuse(e.to_string()))?;
-        plans.push((other.clone(), recipe, AlarmBudget::Percentile(COMPARED_AT)));
+        let alarm = AlarmPolicy {
+            budget: AlarmBudget::Percentile(COMPARED_AT),
+            ..AlarmPolicy::default()
+        };
+        plans.push((other.clone(), recipe, alarm));
     }
     let mut arms = vec![];
-    for (arm, recipe, budget) in plans {
+    for (arm, recipe, alarm) in plans {
         let bar = bar(&arm, nodes.nodes());
         let backtest = Backtest {
             recipe,
-            budget,
+            alarm,
             threads: threads(request.threads),
             evidence: arms.is_empty(),
         };
@@ -58,7 +62,7 @@ pub(crate) fn run(request: &Request<'_>) -> Result<()> {
         }
         arms.push(Arm {
             name: arm,
-            alarm: budget.to_string(),
+            alarm: alarm.to_string(),
             outcome,
         });
     }
@@ -77,7 +81,7 @@ pub(crate) fn run(request: &Request<'_>) -> Result<()> {
         split: &split,
         label_rule: &label_rule(&config),
         seed: config.seed,
-        budget: config.budget().map_err(|(_, e)| Misuse(e))?,
+        budget: config.alarm().map_err(|(_, e)| Misuse(e))?.budget,
     };
     let report = page::report(&context, &arms, &*nodes)?;
     put(
