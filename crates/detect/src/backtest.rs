@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde::Serialize;
 use synod_telemetry::{Dropped, Frame, Truth};
 
-use crate::budget::AlarmBudget;
-use crate::calibrate::{Calibrator, ONE_EVENT, Verdict};
+use crate::calibrate::{AlarmPolicy, Calibrator, ONE_EVENT, Verdict, p_value};
 use crate::error::{Error, Result};
 use crate::evaluate::{Evaluation, Mean, Scored, Settings, evaluate, mean};
 use crate::evidence::Evidence;
@@ -28,8 +27,8 @@ pub trait History: Sync {
 pub struct Backtest {
     /// What detects.
     pub recipe: Recipe,
-    /// What alarms may cost.
-    pub budget: AlarmBudget,
+    /// When alarms are raised.
+    pub alarm: AlarmPolicy,
     /// Threads; nodes are shared among them.
     pub threads: usize,
     /// Whether to keep what a report shows of nodes with alarms.
@@ -49,6 +48,8 @@ pub struct Alarm {
     pub peak: f32,
     /// The threshold at that moment.
     pub threshold: f32,
+    /// The share of windows like the training ones that would score as high as its peak; none if that cannot be said.
+    pub p_value: Option<f64>,
     /// Whether it overlaps windows that are labelled anomalous; none if nothing is known of them.
     pub confirmed: Option<bool>,
     /// The window of the highest score, in seconds since 1970.
@@ -154,7 +155,8 @@ impl Backtest {
         };
         let model = NodeModel::fit(&train, &recipe)?;
         let scored = model.score(&test);
-        let verdicts = Calibrator::new(model.reference(), self.budget, train.step()).judge(&scored);
+        let mut calibrator = Calibrator::by(&self.alarm, model.reference(), train.step());
+        let verdicts = calibrator.judge_scores(&scored);
         let scores = scored.total;
         let alarms: Vec<bool> = verdicts.iter().map(|v| v.alarm).collect();
         let merge = (ONE_EVENT / test.step().max(1)).max(1) as usize;
@@ -216,6 +218,7 @@ pub fn alarms(model: &NodeModel, frame: &Frame, scores: &[f32], verdicts: &[Verd
             peak: scores[peak],
             peak_at: frame.times()[peak],
             threshold: verdicts[peak].threshold,
+            p_value: p_value(model.reference(), scores[peak]),
             confirmed: known.then(|| truth.contains(&Truth::Anomalous)),
             metrics,
         }

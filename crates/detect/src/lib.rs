@@ -16,6 +16,7 @@ mod model;
 mod moments;
 mod recipe;
 pub mod report;
+mod rolling;
 mod rows;
 mod smooth;
 mod split;
@@ -23,7 +24,10 @@ mod store;
 
 pub use backtest::{Alarm, Backtest, History, NodeResult, Outcome, alarms};
 pub use budget::AlarmBudget;
-pub use calibrate::{Calibrator, Verdict};
+pub use calibrate::{
+    Adaptive, AdaptiveConformal, AlarmPolicy, Calibrator, Conformal, Moving, Pareto, Persistence, Persistent,
+    Rule, Tail, Verdict, p_value,
+};
 pub use error::{Error, Result};
 pub use evidence::{Evidence, peers};
 pub use model::{Contribution, NodeModel, Scores};

@@ -249,10 +249,11 @@ impl NodeModel {
 
     /// The metrics that make a window unusual, the strongest first, by the members that found it so.
     pub fn explain(&self, frame: &Frame, row: usize) -> Vec<Contribution> {
-        // Counters and changes need what was before.
+        // Counters, changes and trends need what was before.
+        let before = BEFORE.saturating_add(self.features.look_back());
         let prepared = self
             .features
-            .prepare(&frame.slice(row.saturating_sub(BEFORE)..row + 1));
+            .prepare(&frame.slice(row.saturating_sub(before)..row + 1));
         let last = prepared.len() - 1;
         let width = self.features.width();
         let mut shares = vec![0.0f32; width];
@@ -295,6 +296,11 @@ impl NodeModel {
                 .for_each(|(s, _)| *s += weight / silent as f32);
             heard += weight;
         }
+        let trend = |c: usize| {
+            Some(prepared.trend(last, c))
+                .filter(|t| t.is_finite())
+                .unwrap_or(0.0)
+        };
         let mut contributions: Vec<Contribution> = self
             .features
             .names()
@@ -302,7 +308,7 @@ impl NodeModel {
             .map(|(c, name)| Contribution {
                 metric: name.to_owned(),
                 observed: Some(prepared.row(last)[c]).filter(|v| v.is_finite()),
-                expected: self.features.in_units(c, expected[c]),
+                expected: self.features.in_units(c, expected[c]) + trend(c),
                 share: shares[c] / heard.max(f32::MIN_POSITIVE),
             })
             .collect();

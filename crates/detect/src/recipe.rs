@@ -115,6 +115,7 @@ impl Recipe {
                 scaling,
                 compress: false,
                 counters: false,
+                ..FeatureSettings::default()
             },
             members: vec![Member::new(kind, View::Values, 1, 1.0)],
             silence: false,

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::detrend::Detrend;
 use super::settings::{FeatureSettings, Scaling};
 
 /// Fewer values than this say nothing of a metric.
@@ -86,8 +87,13 @@ fn mean_and_deviation(values: &[f32]) -> (f64, f64) {
 }
 
 impl Column {
-    /// Learns a metric from its training values, or says why it is of no use.
-    pub(super) fn fit(name: &str, raw: &[f32], settings: &FeatureSettings) -> Result<Column, String> {
+    /// Learns a metric from its training values, `step` seconds apart, or says why it is of no use.
+    pub(super) fn fit(
+        name: &str,
+        raw: &[f32],
+        (times, step): (&[i64], i64),
+        settings: &FeatureSettings,
+    ) -> Result<Column, String> {
         let known: Vec<f32> = raw.iter().copied().filter(|v| v.is_finite()).collect();
         if known.is_empty() {
             return Err("it has no value in training".to_owned());
@@ -110,7 +116,14 @@ impl Column {
             }
             None => raw.to_vec(),
         };
-        let mut known: Vec<f32> = series.iter().copied().filter(|v| v.is_finite()).collect();
+        let mut known: Vec<f32> = match settings.detrend {
+            Some(seconds) => {
+                let trend = Detrend::over(seconds, step).trend(times, &series, step);
+                series.iter().zip(trend).map(|(v, t)| v - t).collect()
+            }
+            None => series.clone(),
+        };
+        known.retain(|v| v.is_finite());
         let mut changes: Vec<f32> = series
             .windows(2)
             .map(|w| w[1] - w[0])
@@ -120,6 +133,9 @@ impl Column {
             let value = known.first().copied().unwrap_or_default();
             return Err(match counter {
                 Some(_) => "it is a counter that always grows by the same".to_owned(),
+                None if settings.detrend.is_some() => {
+                    format!("it is {value} above its rolling median in every training window")
+                }
                 None => format!("it is {value} in every training window"),
             });
         };

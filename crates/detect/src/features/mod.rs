@@ -1,6 +1,7 @@
 //! From windows to features: which metrics are used and how, learnt from training windows alone.
 
 mod column;
+mod detrend;
 mod settings;
 
 use serde::{Deserialize, Serialize};
@@ -11,6 +12,7 @@ pub use settings::{FeatureSettings, Scaling};
 use crate::error::{Error, Result};
 use crate::rows::Rows;
 use column::{Column, Counter};
+use detrend::Detrend;
 
 /// What of a node's windows a detector looks at.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +29,8 @@ pub enum View {
 pub struct Features {
     step: i64,
     compress: bool,
+    #[serde(default)]
+    detrend: Option<Detrend>,
     columns: Vec<Column>,
     dropped: Vec<(String, String)>,
 }
@@ -49,7 +53,7 @@ impl Features {
                 .step_by(width)
                 .copied()
                 .collect();
-            match Column::fit(name, &values, settings) {
+            match Column::fit(name, &values, (frame.times(), frame.step()), settings) {
                 Ok(column) => columns.push(column),
                 Err(reason) => dropped.push((name.clone(), reason)),
             }
@@ -68,6 +72,7 @@ impl Features {
         Ok(Features {
             step,
             compress,
+            detrend: settings.detrend.map(|seconds| Detrend::over(seconds, step)),
             columns,
             dropped,
         })
@@ -122,6 +127,7 @@ impl Features {
             .collect();
         Prepared {
             width,
+            trend: self.trend(frame.times(), &values),
             values,
             present,
             times: frame.times().to_vec(),
@@ -141,6 +147,26 @@ impl Features {
         self.columns.iter().map(&mut place).collect()
     }
 
+    /// What is taken from every value of the values' view; nothing without detrending.
+    fn trend(&self, times: &[i64], values: &[f32]) -> Vec<f32> {
+        let (Some(detrend), width) = (self.detrend, self.columns.len()) else {
+            return vec![];
+        };
+        let mut trends = vec![f32::NAN; values.len()];
+        for column in 0..width {
+            let series: Vec<f32> = values.iter().skip(column).step_by(width).copied().collect();
+            let trend = detrend.trend(times, &series, self.step);
+            let places = trends.iter_mut().skip(column).step_by(width);
+            places.zip(trend).for_each(|(place, t)| *place = t);
+        }
+        trends
+    }
+
+    /// Windows before one that the features of its values depend on.
+    pub fn look_back(&self) -> usize {
+        self.detrend.map_or(0, |d| d.windows)
+    }
+
     /// The features of prepared windows; what is missing is 0, the centre.
     pub fn view(&self, prepared: &Prepared, view: View) -> Rows {
         let width = self.columns.len();
@@ -155,7 +181,7 @@ impl Features {
             };
             for (i, column) in self.columns.iter().enumerate() {
                 let feature = match view {
-                    View::Values => column.values.apply(now[i]),
+                    View::Values => column.values.apply(now[i] - prepared.trend(row, i)),
                     View::Changes => column.changes.apply(before.map_or(f32::NAN, |b| now[i] - b[i])),
                 };
                 rows.push(self.squeeze(feature));
@@ -173,7 +199,7 @@ impl Features {
         }
     }
 
-    /// A feature of the values' view, back in the metric's own unit.
+    /// A feature of the values' view, back in the metric's own unit, before any trend is added.
     pub fn in_units(&self, index: usize, feature: f32) -> f32 {
         let wide = match self.compress {
             true => feature.signum() * feature.abs().exp_m1(),
@@ -188,6 +214,8 @@ impl Features {
 pub struct Prepared {
     width: usize,
     values: Vec<f32>,
+    /// As long as the values, or empty.
+    trend: Vec<f32>,
     present: Vec<bool>,
     times: Vec<i64>,
 }
@@ -206,6 +234,14 @@ impl Prepared {
     /// The values of one window; NaN where there is none.
     pub fn row(&self, row: usize) -> &[f32] {
         &self.values[row * self.width..(row + 1) * self.width]
+    }
+
+    /// What is taken from a value in the values' view: 0 without detrending, NaN where nothing came before.
+    pub fn trend(&self, row: usize, column: usize) -> f32 {
+        match self.trend.is_empty() {
+            true => 0.0,
+            false => self.trend[row * self.width + column],
+        }
     }
 
     /// Which metrics were measured in one window.

@@ -24,6 +24,9 @@ pub struct FeatureSettings {
     pub compress: bool,
     /// Whether metrics that only grow are replaced by their growth.
     pub counters: bool,
+    /// Seconds over which a rolling median is taken from the values of each metric; none if they are used as they are.
+    #[serde(default)]
+    pub detrend: Option<i64>,
 }
 
 impl Default for FeatureSettings {
@@ -32,6 +35,7 @@ impl Default for FeatureSettings {
             scaling: Scaling::Standard,
             compress: true,
             counters: true,
+            detrend: None,
         }
     }
 }

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
-use synod_detect::{AlarmBudget, Recipe, Split};
+use synod_detect::features::Scaling;
+use synod_detect::{AlarmBudget, AlarmPolicy, Recipe, Rule, Split};
 use toml::Spanned;
 
 use crate::train::Misuse;
@@ -82,6 +83,11 @@ pub(crate) struct DetectorConfig {
     pub(crate) refine: Option<f64>,
     /// Passes over the training windows, of networks.
     pub(crate) epochs: Option<usize>,
+    /// How far back the rolling median looks that is taken from every metric, such as "1d".
+    #[serde(default, deserialize_with = "duration")]
+    pub(crate) detrend: Option<i64>,
+    /// How metrics are brought to a common scale, if not as the detector has it.
+    pub(crate) scaling: Option<Scaling>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -89,7 +95,14 @@ pub(crate) struct DetectorConfig {
 pub(crate) struct AlarmConfig {
     pub(crate) budget: Option<Spanned<String>>,
     pub(crate) percentile: Option<Spanned<f64>>,
+    /// How the threshold is found.
+    pub(crate) rule: Option<Spanned<String>>,
+    /// How many windows of how many must agree, such as "3 of 4".
+    pub(crate) persistence: Option<Spanned<String>>,
 }
+
+/// What is wrong, and where in the text.
+type Mistake = (std::ops::Range<usize>, String);
 
 impl Config {
     /// Reads and checks a file. A mistake in it is shown with its line.
@@ -134,7 +147,7 @@ impl Config {
             format!("line {}: {problem}", line(text, at))
         })?;
         config
-            .budget()
+            .alarm()
             .map_err(|(at, problem)| format!("line {}: {problem}", line(text, at)))?;
         Ok(config)
     }
@@ -156,6 +169,10 @@ impl Config {
         if let Some(epochs) = self.detector.epochs {
             recipe.set_epochs(epochs);
         }
+        recipe.features.detrend = self.detector.detrend;
+        if let Some(scaling) = self.detector.scaling {
+            recipe.features.scaling = scaling;
+        }
         Ok(recipe)
     }
 
@@ -167,14 +184,38 @@ impl Config {
             .map_or("default", |k| k.get_ref().as_str())
     }
 
-    /// What alarms may cost.
-    pub(crate) fn budget(&self) -> Result<AlarmBudget, (std::ops::Range<usize>, String)> {
+    /// When alarms are raised.
+    pub(crate) fn alarm(&self) -> Result<AlarmPolicy, Mistake> {
+        let persistence = self.alarm.persistence.as_ref();
+        Ok(AlarmPolicy {
+            budget: self.budget()?,
+            rule: self.rule()?,
+            persistence: persistence.map(parsed).transpose()?,
+        })
+    }
+
+    fn rule(&self) -> Result<Rule, Mistake> {
+        let Some(rule) = &self.alarm.rule else {
+            return Ok(Rule::default());
+        };
+        match (rule.get_ref().as_str(), &self.alarm.percentile) {
+            ("percentile", Some(_)) => Ok(Rule::default()),
+            ("percentile", None) => Err((
+                rule.span(),
+                "the rule \"percentile\" needs a `percentile`, such as 98".to_owned(),
+            )),
+            (_, None) => parsed(rule),
+            (other, Some(_)) => Err((
+                rule.span(),
+                format!("the rule {other:?} needs a `budget`; remove `percentile`"),
+            )),
+        }
+    }
+
+    fn budget(&self) -> Result<AlarmBudget, Mistake> {
         match (&self.alarm.budget, &self.alarm.percentile) {
             (None, None) => Ok(AlarmBudget::default()),
-            (Some(budget), None) => budget
-                .get_ref()
-                .parse()
-                .map_err(|e: synod_detect::Error| (budget.span(), e.to_string())),
+            (Some(budget), None) => parsed(budget),
             (None, Some(p)) if *p.get_ref() > 0.0 && *p.get_ref() < 100.0 => {
                 Ok(AlarmBudget::Percentile(*p.get_ref()))
             }
@@ -202,6 +243,13 @@ impl Config {
     }
 }
 
+/// A setting that is written as a person says it.
+fn parsed<T: std::str::FromStr<Err = synod_detect::Error>>(text: &Spanned<String>) -> Result<T, Mistake> {
+    text.get_ref()
+        .parse()
+        .map_err(|e: T::Err| (text.span(), e.to_string()))
+}
+
 fn line(text: &str, at: std::ops::Range<usize>) -> usize {
     text.get(..at.start).unwrap_or(text).matches('\n').count() + 1
 }
@@ -214,7 +262,7 @@ fn duration<'de, D: serde::Deserializer<'de>>(source: D) -> Result<Option<i64>, 
     let text = String::deserialize(source)?;
     let wrong = || {
         serde::de::Error::custom(format!(
-            "{text:?} is no duration; write it as \"30s\", \"15m\" or \"1h\""
+            "{text:?} is no duration; write it as \"30s\", \"15m\", \"1h\" or \"1d\""
         ))
     };
     let unit = text.char_indices().last().ok_or_else(wrong)?;
@@ -240,5 +288,91 @@ pub(crate) fn beside(config: &Path, pattern: &str) -> PathBuf {
     match synod_telemetry::load_glob(&beside.to_string_lossy()) {
         Ok(_) => beside,
         Err(_) => PathBuf::from(pattern),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DATA: &str = "[data]\nkind = \"synthetic\"\n";
+
+    fn policy(alarm: &str) -> Result<String, String> {
+        let config = Config::parse(&format!("{DATA}[alarm]\n{alarm}"))?;
+        config
+            .alarm()
+            .map(|a| a.to_string())
+            .map_err(|(_, problem)| problem)
+    }
+
+    #[test]
+    fn rules_and_persistence_are_read_and_the_default_is_adaptive() {
+        for (alarm, meant) in [
+            ("", "2 per node-month"),
+            ("rule = \"adaptive\"", "2 per node-month"),
+            ("percentile = 98", "percentile 98"),
+            ("rule = \"percentile\"\npercentile = 97.5", "percentile 97.5"),
+            (
+                "rule = \"tail\"\nbudget = \"1 per node-month\"",
+                "1 per node-month, tail",
+            ),
+            (
+                "rule = \"conformal\"\npersistence = \"3 of 4\"",
+                "2 per node-month, conformal, 3 of 4 windows",
+            ),
+            ("rule = \"moving\"", "2 per node-month, moving"),
+            (
+                "rule = \"adaptive-conformal\"",
+                "2 per node-month, adaptive-conformal",
+            ),
+        ] {
+            assert_eq!(policy(alarm).as_deref(), Ok(meant), "{alarm}");
+        }
+    }
+
+    #[test]
+    fn a_mistake_in_an_alarm_is_shown_with_its_line() {
+        for (alarm, line, problem) in [
+            ("rule = \"magic\"", "line 4", "magic"),
+            ("rule = \"percentile\"", "line 4", "such as 98"),
+            ("percentile = 98\nrule = \"tail\"", "line 5", "needs a `budget`"),
+            (
+                "\nbudget = \"2 per node-month\"\npersistence = \"5 of 4\"",
+                "line 6",
+                "5 of 4",
+            ),
+            ("persistence = \"often\"", "line 4", "3 of 4"),
+            ("rules = \"tail\"", "line 4", "rules"),
+        ] {
+            let error = policy(alarm).expect_err(alarm);
+            assert!(
+                error.contains(line) && error.contains(problem),
+                "{alarm}: {error}"
+            );
+        }
+    }
+
+    #[test]
+    fn features_are_set_in_the_detector() {
+        let text = format!("{DATA}[detector]\ndetrend = \"1d\"\nscaling = \"robust\"\n");
+        let features = Config::parse(&text)
+            .and_then(|c| c.recipe())
+            .expect("a recipe")
+            .features;
+        assert_eq!(
+            (features.detrend, features.scaling),
+            (Some(86_400), Scaling::Robust)
+        );
+        let usual = Config::parse(DATA).and_then(|c| c.recipe()).expect("a recipe");
+        assert_eq!(usual, Recipe::standard(1));
+        for bad in [
+            "detrend = \"0d\"",
+            "detrend = \"a day\"",
+            "scaling = \"loud\"",
+            "detrend = 5",
+        ] {
+            let error = Config::parse(&format!("{DATA}[detector]\n{bad}\n")).expect_err(bad);
+            assert!(error.contains("line 4"), "{bad}: {error}");
+        }
     }
 }

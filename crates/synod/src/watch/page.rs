@@ -153,7 +153,7 @@ fn alarm(found: &Found, medians: &BTreeMap<String, f32>) -> Alarm {
         end: found.to,
         peak_score: found.peak,
         threshold: found.threshold,
-        p_value: None,
+        p_value: found.p_value,
         kind: kind(found),
         summary: summary(found),
         causes: found.metrics.iter().map(cause).collect(),

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
-use synod_detect::{AlarmBudget, Backtest, History, Recipe, SplitKind};
+use synod_detect::{AlarmBudget, AlarmPolicy, Backtest, History, Recipe, SplitKind};
 
 use super::config::{Config, Judged, Kind};
 use super::table::{self, Arm};
@@ -34,7 +34,7 @@ const COMPARED_AT: f64 = 98.0;
 struct Plan {
     name: String,
     recipe: Recipe,
-    budget: AlarmBudget,
+    alarm: AlarmPolicy,
     split: Option<SplitKind>,
 }
 
@@ -43,9 +43,9 @@ pub(crate) fn run(request: &Request<'_>) -> Result<()> {
     let name = config.run_name(request.config)?;
     let folder = request.runs.join(&name);
     let (nodes, split) = history::open(&config, request.config, None)?;
-    let budget = config.budget().map_err(|(_, e)| Misuse(e))?;
+    let alarm = config.alarm().map_err(|(_, e)| Misuse(e))?;
     let mut arms: Vec<Arm> = vec![];
-    for plan in plans(request, &config, budget)? {
+    for plan in plans(request, &config, alarm)? {
         let arm = match plan.split {
             None => one(&plan, &*nodes, request.threads, arms.is_empty())?,
             Some(_) => {
@@ -71,7 +71,7 @@ pub(crate) fn run(request: &Request<'_>) -> Result<()> {
         split: &split,
         label_rule: &label,
         seed: config.seed,
-        budget,
+        budget: alarm.budget,
     };
     let report = page::report(&context, &arms, &*nodes)?;
     let page = synod_detect::report::page(&report);
@@ -82,10 +82,10 @@ pub(crate) fn run(request: &Request<'_>) -> Result<()> {
     }
     let seed = config.seed;
     match request.both_splits {
-        true => writeln!(out, "{name}: label {label}; seed {seed}; alarm {budget}\n")?,
+        true => writeln!(out, "{name}: label {label}; seed {seed}; alarm {alarm}\n")?,
         false => writeln!(
             out,
-            "{name}: split {split}; label {label}; seed {seed}; alarm {budget}\n"
+            "{name}: split {split}; label {label}; seed {seed}; alarm {alarm}\n"
         )?,
     }
     table::print(&mut out, &arms, request.nodes)?;
@@ -101,12 +101,16 @@ With a random split nearly every test window has a neighbour in training a quart
 98th percentile gives about 2 % false alarms whatever the model. In time, nodes and rooms drift, and the same threshold
 gives more: that is the figure an operator will see.";
 
-fn plans(request: &Request<'_>, config: &Config, budget: AlarmBudget) -> Result<Vec<Plan>> {
+fn plans(request: &Request<'_>, config: &Config, alarm: AlarmPolicy) -> Result<Vec<Plan>> {
+    let percentile = AlarmPolicy {
+        budget: AlarmBudget::Percentile(COMPARED_AT),
+        ..AlarmPolicy::default()
+    };
     let recipe = config.recipe().map_err(Misuse)?;
-    let plan = |name: &str, recipe: Recipe, budget: AlarmBudget| Plan {
+    let plan = |name: &str, recipe: Recipe, alarm: AlarmPolicy| Plan {
         name: name.to_owned(),
         recipe,
-        budget,
+        alarm,
         split: None,
     };
     if request.both_splits {
@@ -116,30 +120,26 @@ fn plans(request: &Request<'_>, config: &Config, budget: AlarmBudget) -> Result<
         ];
         let with = |(name, kind): (&str, SplitKind)| Plan {
             split: Some(kind),
-            ..plan(name, recipe.clone(), budget)
+            ..plan(name, recipe.clone(), alarm)
         };
         return Ok(kinds.into_iter().map(with).collect());
     }
-    let mut plans = vec![plan("local", recipe.clone(), budget)];
+    let mut plans = vec![plan("local", recipe.clone(), alarm)];
     for other in request.compare {
         let recipe = Recipe::named(other, config.seed).map_err(|e| Misuse(e.to_string()))?;
-        plans.push(plan(other, recipe, AlarmBudget::Percentile(COMPARED_AT)));
+        plans.push(plan(other, recipe, percentile));
     }
     if request.ablation {
         plans.extend(
             recipe
                 .ablations()
                 .into_iter()
-                .map(|(name, recipe)| plan(name, recipe, budget)),
+                .map(|(name, recipe)| plan(name, recipe, alarm)),
         );
-        plans.push(plan(
-            "threshold at the 98th percentile",
-            recipe,
-            AlarmBudget::Percentile(COMPARED_AT),
-        ));
+        plans.push(plan("threshold at the 98th percentile", recipe, percentile));
         for baseline in ["pca", "paper"] {
             let recipe = Recipe::named(baseline, config.seed).map_err(|e| Misuse(e.to_string()))?;
-            plans.push(plan(baseline, recipe, AlarmBudget::Percentile(COMPARED_AT)));
+            plans.push(plan(baseline, recipe, percentile));
         }
     }
     Ok(plans)
@@ -149,7 +149,7 @@ fn one(plan: &Plan, nodes: &dyn History, asked: Option<usize>, evidence: bool) -
     let bar = bar(&plan.name, nodes.nodes());
     let backtest = Backtest {
         recipe: plan.recipe.clone(),
-        budget: plan.budget,
+        alarm: plan.alarm,
         threads: threads(asked),
         evidence,
     };
@@ -160,7 +160,7 @@ fn one(plan: &Plan, nodes: &dyn History, asked: Option<usize>, evidence: bool) -
     }
     Ok(Arm {
         name: plan.name.clone(),
-        alarm: plan.budget.to_string(),
+        alarm: plan.alarm.to_string(),
         outcome,
     })
 }

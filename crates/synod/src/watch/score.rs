@@ -46,10 +46,7 @@ const SHOWN: usize = 5;
 impl ScoreCommand {
     pub(crate) fn run(&self) -> Result<()> {
         let (config, _) = Config::read(&self.run.join("config.toml"))?;
-        let (budget, data) = (
-            config.budget().map_err(|(_, e)| Misuse(e))?,
-            config.data.get_ref(),
-        );
+        let (policy, data) = (config.alarm().map_err(|(_, e)| Misuse(e))?, config.data.get_ref());
         let table = Table {
             time: data.time.clone(),
             label: None,
@@ -66,7 +63,8 @@ impl ScoreCommand {
             let model = self.model(loaded.frame.node())?;
             let frame = &loaded.frame;
             let scored = model.score(frame);
-            let verdicts = Calibrator::new(model.reference(), budget, model.step()).judge(&scored);
+            let mut calibrator = Calibrator::by(&policy, model.reference(), model.step());
+            let verdicts = calibrator.judge_scores(&scored);
             let scores = scored.total;
             if self.windows {
                 for ((time, score), v) in frame.times().iter().zip(&scores).zip(&verdicts) {
@@ -102,9 +100,12 @@ impl ScoreCommand {
             }
             for alarm in found {
                 let (from, hours) = (alarm.from, (alarm.to - alarm.from) as f64 / 3600.0);
+                let p = alarm
+                    .p_value
+                    .map_or(String::new(), |p| format!(", p {}", small(p)));
                 writeln!(
                     out,
-                    "  from {} for {hours:.1} h: score {:.2}, threshold {:.2}",
+                    "  from {} for {hours:.1} h: score {:.2}, threshold {:.2}{p}",
                     time(from),
                     alarm.peak,
                     alarm.threshold
@@ -148,6 +149,12 @@ fn new_metrics(model: &NodeModel, frame: &Frame) -> Vec<String> {
     frame.metrics().iter().filter(|m| !known(m)).cloned().collect()
 }
 
+/// A share with two digits that say something.
+fn small(share: f64) -> String {
+    let digits = (1.0 - share.log10().floor()).clamp(2.0, 12.0) as usize;
+    format!("{share:.digits$}")
+}
+
 /// Seconds since 1970 as a person writes them, in UTC.
 fn time(seconds: i64) -> String {
     let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
@@ -172,6 +179,12 @@ fn time(seconds: i64) -> String {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn small_shares_keep_two_digits() {
+        let text = [1.0, 0.5, 0.02, 0.00057, 0.0].map(super::small);
+        assert_eq!(text, ["1.00", "0.50", "0.020", "0.00057", "0.000000000000"]);
+    }
+
     #[test]
     fn times_read_like_a_calendar() {
         for (seconds, text) in [

@@ -1,30 +1,11 @@
-//! From scores to alarms: a threshold that keeps to a budget of false alarms while data drift.
+//! A threshold that keeps to a budget of false alarms while data drift.
 
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use crate::budget::AlarmBudget;
-use crate::model::Scores;
+use super::{ONE_EVENT, Verdict};
 use crate::smooth::quantile;
-
-/// What is said of one window.
-#[derive(Copy, Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Verdict {
-    /// The score at which an alarm would have begun.
-    pub threshold: f32,
-    /// Whether an alarm stands.
-    pub alarm: bool,
-}
-
-/// Turns a node's scores, window after window, into alarms. It looks only backwards and needs no labels.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Calibrator {
-    /// One threshold for ever.
-    Fixed(f32),
-    /// A threshold that follows the node.
-    Adaptive(Adaptive),
-}
 
 /// How far above the usual level an alarm begins, in units of a typical day's 98th percentile, at two alarms per
 /// node-month; and how much further for each factor e fewer.
@@ -49,9 +30,6 @@ const TOWARDS: f32 = 0.5;
 /// A score above 1 by this much is not reached on a typical day of training.
 const EVERY_DAY: f32 = 1.25;
 
-/// Seconds of quiet between two alarms that are not one.
-pub(crate) const ONE_EVENT: i64 = 3600;
-
 /// The state of a threshold that follows the node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Adaptive {
@@ -70,16 +48,12 @@ pub struct Adaptive {
     alarms: VecDeque<(usize, f32)>,
 }
 
-impl Calibrator {
-    /// From the scores of training windows, as if they had not been seen, at a distance of `step` seconds.
-    pub fn new(reference: &[f32], budget: AlarmBudget, step: i64) -> Calibrator {
-        let per_month = match budget {
-            AlarmBudget::Percentile(p) => return Calibrator::Fixed(quantile(reference, p / 100.0)),
-            AlarmBudget::PerNodeMonth(count) => count,
-        };
+impl Adaptive {
+    /// From training scores at a distance of `step` seconds, for a number of alarms in 30 days.
+    pub(super) fn new(reference: &[f32], per_month: f64, step: i64) -> Adaptive {
         let step = step.max(1);
         let from = reference.len().saturating_sub(RECENT);
-        Calibrator::Adaptive(Adaptive {
+        Adaptive {
             open: OPEN + (PER_FACTOR * (2.0 / per_month).ln()) as f32,
             spacing: (30.0 * 86_400.0 / per_month / step as f64) as usize,
             gap: (ONE_EVENT / step).max(1) as usize,
@@ -90,32 +64,12 @@ impl Calibrator {
             since: vec![],
             last: None,
             alarms: VecDeque::new(),
-        })
+        }
     }
 
     /// Judges the next window by its score. `measured` is the score without what silence added: that a node once fell
     /// silent is no reason to listen to it less.
-    pub fn push(&mut self, score: f32, measured: f32) -> Verdict {
-        match self {
-            Calibrator::Fixed(threshold) => Verdict {
-                threshold: *threshold,
-                alarm: score > *threshold,
-            },
-            Calibrator::Adaptive(adaptive) => adaptive.push(score, measured),
-        }
-    }
-
-    /// Judges windows in order.
-    pub fn judge(&mut self, scores: &Scores) -> Vec<Verdict> {
-        let pairs = scores.total.iter().zip(&scores.measured);
-        pairs
-            .map(|(score, measured)| self.push(*score, *measured))
-            .collect()
-    }
-}
-
-impl Adaptive {
-    fn push(&mut self, score: f32, measured: f32) -> Verdict {
+    pub(super) fn push(&mut self, score: f32, measured: f32) -> Verdict {
         let now = self.now;
         self.now += 1;
         if self.began.is_some_and(|began| now - began == HABIT) {
@@ -138,12 +92,12 @@ impl Adaptive {
             if let Some((_, peak)) = self.alarms.back_mut() {
                 *peak = peak.max(measured);
             }
-            if now - began < HABIT {
+            if now - began < HABIT && !score.is_nan() {
                 self.since.push(score);
             }
         }
         // What is held to be unusual does not teach what is usual.
-        if self.began.is_none_or(|began| now - began >= HABIT) {
+        if self.began.is_none_or(|began| now - began >= HABIT) && !score.is_nan() {
             self.recent.push_back(score);
             if self.recent.len() > RECENT {
                 self.recent.pop_front();
@@ -203,18 +157,10 @@ fn above(level: f32, open: f32) -> f32 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Calibrator;
+    use super::super::testing::noise;
     use super::*;
-
-    fn noise(count: usize, salt: u64) -> Vec<f32> {
-        let mut state = salt;
-        let mut next = || {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            (state >> 40) as f32 / (1u64 << 24) as f32 - 0.5
-        };
-        (0..count).map(|_| next()).collect()
-    }
+    use crate::budget::AlarmBudget;
 
     /// A score to which a lasting cause adds energy.
     fn raised(score: f32, by: f32) -> f32 {
@@ -226,7 +172,7 @@ mod tests {
     }
 
     fn verdicts(mut calibrator: Calibrator, scores: &[f32]) -> Vec<Verdict> {
-        scores.iter().map(|s| calibrator.push(*s, *s)).collect()
+        scores.iter().map(|s| calibrator.push(*s)).collect()
     }
 
     fn alarms(scores: &[f32]) -> Vec<bool> {
@@ -286,7 +232,7 @@ mod tests {
     fn a_smaller_budget_means_a_higher_threshold() {
         let at = |b: f64| {
             Calibrator::new(&noise(3000, 1), AlarmBudget::PerNodeMonth(b), 900)
-                .push(0.0, 0.0)
+                .push(0.0)
                 .threshold
         };
         assert!(at(0.5) > at(2.0) && at(2.0) > at(8.0));
