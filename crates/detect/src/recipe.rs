@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::detector::{Kind, Training};
+use crate::detector::{Growth, Kind, Sequences, Training};
 use crate::error::{Error, Result};
 use crate::features::{FeatureSettings, Scaling, View};
 
@@ -60,7 +60,17 @@ pub struct Recipe {
 pub(crate) const SMOOTH: usize = 10;
 
 /// Names that [`Recipe::named`] knows.
-pub(crate) const NAMES: [&str; 6] = ["default", "covariance", "changes", "autoencoder", "pca", "paper"];
+pub(crate) const NAMES: [&str; 9] = [
+    "default",
+    "covariance",
+    "changes",
+    "autoencoder",
+    "pca",
+    "paper",
+    "isolation-forest",
+    "kmeans",
+    "lstm-autoencoder",
+];
 
 impl Recipe {
     /// The detector that Synod recommends: the covariance of values and that of changes, and silence.
@@ -86,6 +96,9 @@ impl Recipe {
             if let Kind::Autoencoder(training) = &mut member.kind {
                 (training.epochs, training.least_steps) = (epochs, 0);
             }
+            if let Kind::LstmAutoencoder(sequences) = &mut member.kind {
+                (sequences.epochs, sequences.least_steps) = (epochs, 0);
+            }
         }
     }
 
@@ -94,6 +107,10 @@ impl Recipe {
         let standard = Recipe::standard(seed);
         let alone = |i: usize| Recipe {
             members: vec![standard.members[i].clone()],
+            ..standard.clone()
+        };
+        let one = |kind: Kind| Recipe {
+            members: vec![Member::new(kind, View::Values, SMOOTH, 1.0)],
             ..standard.clone()
         };
         // The two baselines are as their authors have them: plain scaling, no smoothing, no further judge.
@@ -124,6 +141,9 @@ impl Recipe {
             },
             "pca" => plain(Kind::Pca { share: 0.9 }, Scaling::Standard),
             "paper" => plain(Kind::Autoencoder(Training::paper()), Scaling::Minmax),
+            "isolation-forest" => one(Kind::IsolationForest(Growth::default())),
+            "kmeans" => one(Kind::KMeans { centres: 20 }),
+            "lstm-autoencoder" => one(Kind::LstmAutoencoder(Sequences::default())),
             several if several.contains('+') => {
                 let parts: Result<Vec<Recipe>> = several
                     .split('+')
