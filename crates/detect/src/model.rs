@@ -39,7 +39,7 @@ const SHARPNESS: f32 = 0.5;
 const STRETCHES: usize = 16;
 
 /// Windows before one that is explained.
-const BEFORE: usize = 8;
+const BEFORE: usize = 9;
 
 /// A fitted detector of one node, or of several that are alike.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -242,6 +242,7 @@ impl NodeModel {
     pub fn steps(&self) -> usize {
         let steps = |j: &Judge| match &j.fitted {
             Fitted::Autoencoder(network) => network.steps(),
+            Fitted::LstmAutoencoder(network) => network.steps(),
             _ => 0,
         };
         self.members.iter().map(steps).sum()
@@ -261,8 +262,7 @@ impl NodeModel {
         let mut heard = 0.0f32;
         for judge in &self.members {
             let rows = self.features.view(&prepared, judge.view);
-            let row = rows.iter().last().unwrap_or_default().to_vec();
-            let parts = judge.fitted.explain(&row);
+            let parts = judge.fitted.explain_last(&rows);
             let whole: f32 = parts.shares.iter().sum();
             let weight = judge
                 .scores(&judge.fitted.sizes(&rows))

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::detector::{Kind, Training};
+use crate::detector::{Growth, Kind, Sequences, Training};
 use crate::error::{Error, Result};
 use crate::features::{FeatureSettings, Scaling, View};
 
@@ -62,7 +62,7 @@ pub struct Recipe {
 pub(crate) const SMOOTH: usize = 10;
 
 /// Names that [`Recipe::named`] knows.
-pub(crate) const NAMES: [&str; 7] = [
+pub(crate) const NAMES: [&str; 10] = [
     "default",
     "covariance",
     "changes",
@@ -70,6 +70,9 @@ pub(crate) const NAMES: [&str; 7] = [
     "autoencoder",
     "pca",
     "paper",
+    "isolation-forest",
+    "kmeans",
+    "lstm-autoencoder",
 ];
 
 impl Recipe {
@@ -99,6 +102,9 @@ impl Recipe {
             if let Kind::Autoencoder(training) = &mut member.kind {
                 (training.epochs, training.least_steps) = (epochs, 0);
             }
+            if let Kind::LstmAutoencoder(sequences) = &mut member.kind {
+                (sequences.epochs, sequences.least_steps) = (epochs, 0);
+            }
         }
     }
 
@@ -107,6 +113,10 @@ impl Recipe {
         let standard = Recipe::standard(seed);
         let alone = |i: usize| Recipe {
             members: vec![standard.members[i].clone()],
+            ..standard.clone()
+        };
+        let one = |kind: Kind| Recipe {
+            members: vec![Member::new(kind, View::Values, SMOOTH, 1.0)],
             ..standard.clone()
         };
         // The two baselines are as their authors have them: plain scaling, no smoothing, no further judge.
@@ -140,6 +150,9 @@ impl Recipe {
             },
             "pca" => plain(Kind::Pca { share: 0.9 }, Scaling::Standard),
             "paper" => plain(Kind::Autoencoder(Training::paper()), Scaling::Minmax),
+            "isolation-forest" => one(Kind::IsolationForest(Growth::default())),
+            "kmeans" => one(Kind::KMeans { centres: 20 }),
+            "lstm-autoencoder" => one(Kind::LstmAutoencoder(Sequences::default())),
             several if several.contains('+') => {
                 let parts: Result<Vec<Recipe>> = several
                     .split('+')

@@ -190,14 +190,7 @@ impl Autoencoder {
             let errors = row.iter().zip(output).map(|(x, y)| f64::from(x - y).powi(2));
             squares.iter_mut().zip(errors).for_each(|(s, e)| *s += e);
         });
-        let deviation: Vec<f64> = squares
-            .iter()
-            .map(|s| (s / rows.len().max(1) as f64).sqrt() + 1e-3)
-            .collect();
-        let mut sorted = deviation.clone();
-        sorted.sort_by(f64::total_cmp);
-        let middle = sorted[n / 2];
-        self.weights = deviation.iter().map(|d| (1.0 / (d * middle)) as f32).collect();
+        self.weights = weights(&squares, rows.len());
     }
 
     /// Calls `f` with every row and what the network makes of it.
@@ -235,6 +228,18 @@ impl Autoencoder {
                 .for_each(|(row, output)| f(row, output));
         }
     }
+}
+
+/// Weights from the sums of squared errors over rows.
+pub(super) fn weights(squares: &[f64], rows: usize) -> Vec<f32> {
+    let deviation: Vec<f64> = squares
+        .iter()
+        .map(|s| (s / rows.max(1) as f64).sqrt() + 1e-3)
+        .collect();
+    let mut sorted = deviation.clone();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.get(sorted.len() / 2).copied().unwrap_or(1.0);
+    deviation.iter().map(|d| (1.0 / (d * middle)) as f32).collect()
 }
 
 /// The rows with some features set to 0, the centre; `None` if none are to be.

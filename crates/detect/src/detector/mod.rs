@@ -3,17 +3,24 @@
 mod autoencoder;
 mod covariance;
 mod focus;
+mod forest;
+mod kmeans;
+mod lstm;
 mod pca;
+mod random;
 
 use serde::{Deserialize, Serialize};
 
 pub use autoencoder::{Autoencoder, Training};
 pub use covariance::Covariance;
 pub use focus::Focus;
+pub use forest::{Forest, Growth};
+pub use kmeans::KMeans;
+pub use lstm::{Lstm, Sequences};
 pub use pca::Pca;
 
 use crate::eigen::Directions;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::moments::Moments;
 use crate::rows::Rows;
 
@@ -24,6 +31,11 @@ pub trait Detector {
 
     /// What the detector would have expected instead of a row, and each feature's part of the row's size.
     fn explain(&self, row: &[f32]) -> Parts;
+
+    /// Explains the last of rows in order of time; differs from [`Detector::explain`] where those before it matter.
+    fn explain_last(&self, rows: &Rows) -> Parts {
+        self.explain(rows.iter().last().unwrap_or_default())
+    }
 }
 
 /// Why a row is unusual.
@@ -58,6 +70,16 @@ pub enum Kind {
     },
     /// The error of a network that reproduces healthy rows.
     Autoencoder(Training),
+    /// How few random cuts set a row apart.
+    IsolationForest(Growth),
+    /// The distance from the nearest centre of rows that are alike.
+    #[serde(rename = "kmeans")]
+    KMeans {
+        /// Centres, at most.
+        centres: usize,
+    },
+    /// The error of a network that reproduces healthy sequences of rows.
+    LstmAutoencoder(Sequences),
 }
 
 /// A fitted detector of any kind.
@@ -72,6 +94,13 @@ pub enum Fitted {
     Pca(Pca),
     /// See [`Kind::Autoencoder`].
     Autoencoder(Autoencoder),
+    /// See [`Kind::IsolationForest`].
+    IsolationForest(Forest),
+    /// See [`Kind::KMeans`].
+    #[serde(rename = "kmeans")]
+    KMeans(KMeans),
+    /// See [`Kind::LstmAutoencoder`].
+    LstmAutoencoder(Lstm),
 }
 
 /// A fitted detector and what it would have said of its training rows, had it not seen them.
@@ -108,23 +137,59 @@ impl Kind {
                 let (fitted, start) = Pca::from_moments(moments, *share, start);
                 (Fitted::Pca(fitted), start)
             })),
-            Kind::Autoencoder(training) => {
-                let spared = if spare {
-                    (rows.len() as f64 * UNSEEN) as usize
-                } else {
-                    0
-                };
-                let seen = rows.len() - spared;
-                let fitted = Autoencoder::fit(&rows.slice(0..seen).filter(keep), training, seed)?;
-                let sizes = fitted.sizes(rows);
-                let fitted = Fitted::Autoencoder(fitted);
-                Ok(Trial {
-                    fitted,
-                    sizes,
-                    unseen_from: seen,
-                })
-            }
+            Kind::Autoencoder(training) => held_out(rows, keep, spare, |seen, keep| {
+                let fitted = Autoencoder::fit(&seen.filter(keep), training, seed)?;
+                Ok(Fitted::Autoencoder(fitted))
+            }),
+            Kind::IsolationForest(growth) => held_out(rows, keep, spare, |seen, keep| {
+                let fitted = Forest::fit(&seen.filter(keep), growth, seed);
+                Ok(Fitted::IsolationForest(fitted))
+            }),
+            Kind::KMeans { centres } => held_out(rows, keep, spare, |seen, keep| {
+                let fitted = KMeans::fit(&seen.filter(keep), *centres, seed);
+                Ok(Fitted::KMeans(fitted))
+            }),
+            Kind::LstmAutoencoder(sequences) => held_out(rows, keep, spare, |seen, keep| {
+                let fitted = Lstm::fit(seen, keep, sequences, seed)?;
+                Ok(Fitted::LstmAutoencoder(fitted))
+            }),
         }
+    }
+}
+
+/// Fits to all but the last rows, or to all if none are to be spared.
+fn held_out(
+    rows: &Rows,
+    keep: &[bool],
+    spare: bool,
+    fit: impl FnOnce(&Rows, &[bool]) -> Result<Fitted>,
+) -> Result<Trial> {
+    let spared = if spare {
+        (rows.len() as f64 * UNSEEN) as usize
+    } else {
+        0
+    };
+    let seen = rows.len() - spared;
+    let keep = &keep[..seen.min(keep.len())];
+    if !keep.contains(&true) {
+        return Err(Error::Setting(
+            "none of the windows to train on is healthy; train on another or a longer time".into(),
+        ));
+    }
+    let fitted = fit(&rows.slice(0..seen), keep)?;
+    let sizes = fitted.sizes(rows);
+    Ok(Trial {
+        fitted,
+        sizes,
+        unseen_from: seen,
+    })
+}
+
+/// A size that stays a number, whatever it was computed from.
+fn bounded(size: f64) -> f32 {
+    match size {
+        s if s.is_nan() => f32::MAX,
+        s => s.clamp(0.0, f64::from(f32::MAX)) as f32,
     }
 }
 
@@ -172,6 +237,9 @@ impl Fitted {
             Fitted::Focus(d) => d.suits(width),
             Fitted::Pca(d) => d.suits(width),
             Fitted::Autoencoder(d) => d.suits(width),
+            Fitted::IsolationForest(d) => d.suits(width),
+            Fitted::KMeans(d) => d.suits(width),
+            Fitted::LstmAutoencoder(d) => d.suits(width),
         }
     }
 }
@@ -183,6 +251,9 @@ impl Detector for Fitted {
             Fitted::Focus(d) => d.sizes(rows),
             Fitted::Pca(d) => d.sizes(rows),
             Fitted::Autoencoder(d) => d.sizes(rows),
+            Fitted::IsolationForest(d) => d.sizes(rows),
+            Fitted::KMeans(d) => d.sizes(rows),
+            Fitted::LstmAutoencoder(d) => d.sizes(rows),
         }
     }
 
@@ -192,6 +263,16 @@ impl Detector for Fitted {
             Fitted::Focus(d) => d.explain(row),
             Fitted::Pca(d) => d.explain(row),
             Fitted::Autoencoder(d) => d.explain(row),
+            Fitted::IsolationForest(d) => d.explain(row),
+            Fitted::KMeans(d) => d.explain(row),
+            Fitted::LstmAutoencoder(d) => d.explain(row),
+        }
+    }
+
+    fn explain_last(&self, rows: &Rows) -> Parts {
+        match self {
+            Fitted::LstmAutoencoder(d) => d.explain_last(rows),
+            _ => self.explain(rows.iter().last().unwrap_or_default()),
         }
     }
 }
