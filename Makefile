@@ -2,12 +2,13 @@
 CARGO ?= cargo
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help setup demo mnist int8 test test-avx512 lint benchmark parity onnx-check fuzz clean
+.PHONY: help setup demo mnist int8 experiments test test-avx512 lint benchmark parity onnx-check fuzz clean
 
 help:
-	@echo "make demo         train the autoencoder on generated telemetry and find injected faults"
+	@echo "make demo         watch a synthetic cluster: alarms, what they cost, and a report"
 	@echo "make mnist        fetch MNIST, train the CNN on it, print the test accuracy"
 	@echo "make int8         that CNN in bytes: accuracy and size beside those of f32"
+	@echo "make experiments  detectors on real and synthetic telemetry: tables, ablations, the paper's protocol"
 	@echo "make test         all tests"
 	@echo "make test-avx512  the kernels' tests in an emulated AVX-512 machine"
 	@echo "make lint         formatting, clippy, documentation"
@@ -28,6 +29,9 @@ mnist: setup
 
 int8: mnist
 	$(CARGO) run --quiet --release -p synod-benchmarks -- int8 data/mnist --model runs/mnist-cnn/model.safetensors
+
+experiments: setup
+	tools/experiments.sh
 
 test: setup
 	$(CARGO) nextest run --workspace --no-fail-fast

@@ -154,8 +154,9 @@ impl Backtest {
             ..self.recipe.clone()
         };
         let model = NodeModel::fit(&train, &recipe)?;
-        let scores = model.score(&test).total;
-        let verdicts = Calibrator::by(&self.alarm, model.reference(), train.step()).judge(&scores);
+        let scored = model.score(&test);
+        let verdicts = Calibrator::by(&self.alarm, model.reference(), train.step()).judge(&scored);
+        let scores = scored.total;
         let alarms: Vec<bool> = verdicts.iter().map(|v| v.alarm).collect();
         let merge = (ONE_EVENT / test.step().max(1)).max(1) as usize;
         let scored = Scored {

@@ -22,6 +22,9 @@ const USUAL: f64 = 0.9;
 /// is to be looked at.
 const SILENCE: f32 = 20.0;
 
+/// Windows that silence must last to count.
+const LASTING: usize = 3;
+
 /// How much a score grows while a metric has been silent for much longer than ever in training, which is so from
 /// `LONGER` times its longest silence, and `SLACK` windows more, on.
 const ABSENCE: f32 = 2.0;
@@ -91,6 +94,8 @@ impl Spread {
 pub struct Scores {
     /// One score per window: about 0 for the usual, 1 for what one training window in fifty reaches.
     pub total: Vec<f32>,
+    /// The same without what silence added.
+    pub measured: Vec<f32>,
     /// The scores of each member, in the order of the recipe.
     pub members: Vec<Vec<f32>>,
     /// The share of the usual metrics that is missing.
@@ -166,7 +171,7 @@ impl NodeModel {
         let heard = model.hear(&training, &model.silence_of(&prepared));
         let known = heard.iter().zip(&healthy).filter(|(_, h)| **h);
         model.reference = known.map(|(s, _)| *s).collect();
-        if recipe.silence {
+        if recipe.typical {
             model.unit = typical(&model.reference);
             model.reference.iter_mut().for_each(|s| *s = model.unit.apply(*s));
         }
@@ -186,6 +191,12 @@ impl NodeModel {
             members.push(rows.map_or_else(Vec::new, |rows| judge.scores(&judge.fitted.sizes(rows))));
         }
         let silence = self.silence_of(&prepared);
+        let none = vec![0.0; silence.len()];
+        let measured = self
+            .hear(&members, &none)
+            .iter()
+            .map(|s| self.unit.apply(*s))
+            .collect();
         let mut total: Vec<f32> = self
             .hear(&members, &silence)
             .iter()
@@ -201,6 +212,7 @@ impl NodeModel {
         }
         Scores {
             total,
+            measured,
             members,
             silence,
         }
@@ -343,9 +355,13 @@ impl NodeModel {
             let part = |(m, judge): (&Vec<f32>, &Judge)| judge.weight * (SHARPNESS * (m[row] - most)).exp();
             let sum: f32 = members.iter().zip(&self.members).map(part).sum();
             let total = most + (sum / weights).ln() / SHARPNESS;
-            let silence = quiet.push(silence[row]);
+            // A single window that was not recorded says nothing of the node.
+            let lasting = silence[row.saturating_sub(LASTING - 1)..=row]
+                .iter()
+                .copied()
+                .fold(1.0, f32::min);
             if self.silence {
-                total + SILENCE * silence
+                total + SILENCE * quiet.push(lasting)
             } else {
                 total
             }

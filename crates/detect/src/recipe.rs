@@ -46,8 +46,10 @@ pub struct Recipe {
     pub features: FeatureSettings,
     /// Who judges them.
     pub members: Vec<Member>,
-    /// Whether metrics that fall silent count, and scores are measured in units of a typical day.
+    /// Whether metrics that fall silent count.
     pub silence: bool,
+    /// Whether scores are measured in units of a typical stretch of the training time, not of all of it.
+    pub typical: bool,
     /// Whether the training scores that thresholds come from are those of unseen windows, as far as possible.
     pub unseen: bool,
     /// The share of training windows, the most unusual ones, that is left out of a second fit.
@@ -60,20 +62,31 @@ pub struct Recipe {
 pub(crate) const SMOOTH: usize = 10;
 
 /// Names that [`Recipe::named`] knows.
-pub(crate) const NAMES: [&str; 6] = ["default", "covariance", "changes", "autoencoder", "pca", "paper"];
+pub(crate) const NAMES: [&str; 7] = [
+    "default",
+    "covariance",
+    "changes",
+    "focus",
+    "autoencoder",
+    "pca",
+    "paper",
+];
 
 impl Recipe {
-    /// The detector that Synod recommends: the covariance of values and that of changes, and silence.
+    /// The detector that Synod recommends: the covariance of values and that of changes, single metrics that stand out, and
+    /// silence.
     pub fn standard(seed: u64) -> Recipe {
         let covariance = || Kind::Covariance { ridge: 3.0 };
         let members = vec![
-            Member::new(covariance(), View::Values, SMOOTH, 0.6),
-            Member::new(covariance(), View::Changes, SMOOTH, 0.4),
+            Member::new(covariance(), View::Values, SMOOTH, 0.4),
+            Member::new(covariance(), View::Changes, SMOOTH, 0.3),
+            Member::new(Kind::Focus { ridge: 1.0, top: 3 }, View::Values, SMOOTH, 0.3),
         ];
         Recipe {
             features: FeatureSettings::default(),
             members,
             silence: true,
+            typical: true,
             unseen: true,
             refine: 0.0,
             seed,
@@ -106,6 +119,7 @@ impl Recipe {
             },
             members: vec![Member::new(kind, View::Values, 1, 1.0)],
             silence: false,
+            typical: false,
             unseen: false,
             refine: 0.0,
             seed,
@@ -114,6 +128,7 @@ impl Recipe {
             "default" => standard,
             "covariance" => alone(0),
             "changes" => alone(1),
+            "focus" => alone(2),
             "autoencoder" => Recipe {
                 members: vec![Member::new(
                     Kind::Autoencoder(Training::default()),
@@ -140,5 +155,54 @@ impl Recipe {
                 )));
             }
         })
+    }
+
+    /// The recipe with one of its parts taken away or changed, for every part: what each is worth.
+    pub fn ablations(&self) -> Vec<(&'static str, Recipe)> {
+        let change = |name, change: &dyn Fn(&mut Recipe)| {
+            let mut recipe = self.clone();
+            change(&mut recipe);
+            (name, recipe)
+        };
+        let without = |recipe: &mut Recipe, out: &dyn Fn(&Member) -> bool| recipe.members.retain(|m| !out(m));
+        let covariance = |m: &Member| matches!(m.kind, Kind::Covariance { .. });
+        let ridge = |recipe: &mut Recipe, value: f64| {
+            for member in &mut recipe.members {
+                if let Kind::Covariance { ridge } = &mut member.kind {
+                    *ridge = value;
+                }
+            }
+        };
+        let mut all = vec![
+            change("without covariance of values", &|r| {
+                without(r, &|m| covariance(m) && m.view == View::Values);
+            }),
+            change("without covariance of changes", &|r| {
+                without(r, &|m| covariance(m) && m.view == View::Changes);
+            }),
+            change("without single metrics", &|r| {
+                without(r, &|m| matches!(m.kind, Kind::Focus { .. }))
+            }),
+            change("covariance less shrunk", &|r| ridge(r, 0.3)),
+            change("large deviations in full", &|r| r.features.compress = false),
+            change("counters as they are", &|r| r.features.counters = false),
+            change("without smoothing", &|r| {
+                r.members.iter_mut().for_each(|m| (m.smooth, m.power) = (1, 1.0))
+            }),
+            change("without silence", &|r| r.silence = false),
+            change("unit of all training time", &|r| r.typical = false),
+            change("training scores of seen windows", &|r| r.unseen = false),
+            change("second fit without the oddest 2 %", &|r| r.refine = 0.02),
+            change("with an autoencoder", &|r| {
+                r.members.push(Member::new(
+                    Kind::Autoencoder(Training::default()),
+                    View::Values,
+                    SMOOTH,
+                    0.25,
+                ));
+            }),
+        ];
+        all.retain(|(_, recipe)| !recipe.members.is_empty() && recipe != self);
+        all
     }
 }

@@ -81,10 +81,10 @@ impl NodeModel {
     }
 }
 
-/// Moves long lists of numbers out of a value, by their places in it.
+/// Moves long lists of real numbers out of a value, by their places in it.
 fn hoist(value: &mut Value, place: &str, lists: &mut Vec<(String, Vec<u8>, usize)>) {
     match value {
-        Value::Array(items) if items.len() >= LONG && items.iter().all(Value::is_number) => {
+        Value::Array(items) if items.len() >= LONG && items.iter().all(Value::is_f64) => {
             let number = |v: &Value| v.as_f64().unwrap_or(0.0) as f32;
             let bytes = items.iter().flat_map(|v| number(v).to_le_bytes()).collect();
             lists.push((place.to_owned(), bytes, items.len()));

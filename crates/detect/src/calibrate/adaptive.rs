@@ -27,6 +27,9 @@ const EVERY: usize = 60;
 /// How far the threshold rises towards the highest alarm of late.
 const TOWARDS: f32 = 0.5;
 
+/// A score above 1 by this much is not reached on a typical day of training.
+const EVERY_DAY: f32 = 1.25;
+
 /// The state of a threshold that follows the node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Adaptive {
@@ -41,7 +44,7 @@ pub struct Adaptive {
     /// Scores since the alarm that stands began.
     since: Vec<f32>,
     last: Option<usize>,
-    /// When alarms of late began and how high they rose.
+    /// When alarms of late began, and how high the measured score rose.
     alarms: VecDeque<(usize, f32)>,
 }
 
@@ -64,7 +67,7 @@ impl Adaptive {
         }
     }
 
-    pub(super) fn push(&mut self, score: f32) -> Verdict {
+    pub(super) fn push(&mut self, score: f32, measured: f32) -> Verdict {
         let now = self.now;
         self.now += 1;
         if self.began.is_some_and(|began| now - began == HABIT) {
@@ -75,16 +78,17 @@ impl Adaptive {
         if now.is_multiple_of(EVERY) {
             self.look();
         }
-        let threshold = self.threshold(now);
+        self.forget(now);
+        let threshold = self.threshold();
         match self.began {
-            None if score >= threshold => self.begin(now, score),
+            None if score >= threshold => self.begin(now, measured),
             Some(_) if score < above(self.level, CLOSE * self.open) => self.began = None,
             _ => {}
         }
         if let Some(began) = self.began {
             self.last = Some(now);
             if let Some((_, peak)) = self.alarms.back_mut() {
-                *peak = peak.max(score);
+                *peak = peak.max(measured);
             }
             if now - began < HABIT && !score.is_nan() {
                 self.since.push(score);
@@ -103,11 +107,11 @@ impl Adaptive {
         }
     }
 
-    fn begin(&mut self, now: usize, score: f32) {
+    fn begin(&mut self, now: usize, measured: f32) {
         self.began = Some(now);
         self.since.clear();
         if self.last.is_none_or(|last| now - last > self.gap) {
-            self.alarms.push_back((now, score));
+            self.alarms.push_back((now, measured));
         }
     }
 
@@ -116,17 +120,21 @@ impl Adaptive {
         self.level = quantile(&recent, 0.5);
     }
 
-    /// After an alarm the next must rise nearer to it, for as long as the budget allows but one: a node that is noisy by
-    /// nature does not spend the whole night's patience.
-    fn threshold(&mut self, now: usize) -> f32 {
+    fn forget(&mut self, now: usize) {
         while self
             .alarms
             .front()
-            .is_some_and(|(began, _)| now - began > self.spacing)
+            .is_some_and(|(began, ..)| now - began > self.spacing)
         {
             self.alarms.pop_front();
         }
-        let threshold = above(self.level, self.open);
+    }
+
+    /// After an alarm the next must rise nearer to it, for as long as the budget allows but one: a node that is noisy by
+    /// nature does not spend the whole night's patience.
+    fn threshold(&self) -> f32 {
+        // However quiet the node has become, what training windows reach every day is no alarm.
+        let threshold = above(self.level, self.open).max(EVERY_DAY);
         let highest = self
             .alarms
             .iter()
@@ -161,8 +169,12 @@ mod tests {
         Calibrator::new(&noise(3000, 1), AlarmBudget::default(), 900)
     }
 
+    fn verdicts(mut calibrator: Calibrator, scores: &[f32]) -> Vec<Verdict> {
+        scores.iter().map(|s| calibrator.push(*s, *s)).collect()
+    }
+
     fn alarms(scores: &[f32]) -> Vec<bool> {
-        calibrator().judge(scores).iter().map(|v| v.alarm).collect()
+        verdicts(calibrator(), scores).iter().map(|v| v.alarm).collect()
     }
 
     #[test]
@@ -201,12 +213,12 @@ mod tests {
     fn a_noisy_node_does_not_spend_the_budget_many_times_over() {
         let mut scores = noise(2880, 5);
         scores.iter_mut().step_by(48).for_each(|s| *s = 2.0);
-        let verdicts = calibrator().judge(&scores);
+        let verdicts = self::verdicts(calibrator(), &scores);
         let begun = verdicts.windows(2).filter(|v| !v[0].alarm && v[1].alarm).count();
         assert!(begun <= 60, "{begun}");
         let mut higher = scores.clone();
         higher[10] = 4.0;
-        let verdicts = calibrator().judge(&higher);
+        let verdicts = self::verdicts(calibrator(), &higher);
         let begun = verdicts.windows(2).filter(|v| !v[0].alarm && v[1].alarm).count();
         assert!(
             begun < 40,
@@ -218,7 +230,7 @@ mod tests {
     fn a_smaller_budget_means_a_higher_threshold() {
         let at = |b: f64| {
             Calibrator::new(&noise(3000, 1), AlarmBudget::PerNodeMonth(b), 900)
-                .push(0.0)
+                .push(0.0, 0.0)
                 .threshold
         };
         assert!(at(0.5) > at(2.0) && at(2.0) > at(8.0));
@@ -231,6 +243,9 @@ mod tests {
         one[300] = 5.0;
         let mut other = one.clone();
         other[700..].fill(9.0);
-        assert_eq!(calibrator().judge(&one)[..700], calibrator().judge(&other)[..700]);
+        assert_eq!(
+            verdicts(calibrator(), &one)[..700],
+            verdicts(calibrator(), &other)[..700]
+        );
     }
 }

@@ -89,8 +89,8 @@ impl Persistent {
         }
     }
 
-    pub(super) fn push(&mut self, score: f32) -> Verdict {
-        let verdict = self.rule.push(score);
+    pub(super) fn push(&mut self, score: f32, measured: f32) -> Verdict {
+        let verdict = self.rule.push(score, measured);
         self.latest.push_back(verdict.alarm);
         while self.latest.len() > self.persistence.windows {
             self.latest.pop_front();
@@ -111,7 +111,7 @@ mod tests {
     fn an_alarm_stands_while_enough_of_the_latest_windows_are_unusual() -> Result<(), Error> {
         let mut rule = Persistent::new(Calibrator::Fixed(0.5), "2 of 3".parse()?);
         let scores = [1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.0, 0.0, f32::NAN];
-        let alarms = scores.map(|s| rule.push(s).alarm);
+        let alarms = scores.map(|s| rule.push(s, s).alarm);
         assert_eq!(
             alarms,
             [false, false, false, false, false, true, true, true, false, false]
@@ -123,7 +123,7 @@ mod tests {
     fn one_of_one_changes_nothing() -> Result<(), Error> {
         let mut rule = Persistent::new(Calibrator::Fixed(0.5), Persistence::new(1, 1)?);
         for score in [0.2, 0.7, 0.1, 0.9] {
-            assert_eq!(rule.push(score), Calibrator::Fixed(0.5).push(score));
+            assert_eq!(rule.push(score, score), Calibrator::Fixed(0.5).push(score, score));
         }
         Ok(())
     }

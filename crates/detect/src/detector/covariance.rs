@@ -8,6 +8,9 @@ use crate::eigen::{self, Directions};
 use crate::moments::Moments;
 use crate::rows::Rows;
 
+/// A direction with less than this share of what is added to every variance is not kept.
+const DROWNED: f64 = 0.02;
+
 /// A Gaussian with a shrunk covariance: exact along the largest directions, one variance for all others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Covariance {
@@ -33,17 +36,21 @@ impl Covariance {
         let trace: f64 = (0..n).map(|i| covariance[i * n + i]).sum();
         let largest = eigen::largest(&covariance, n, n, start);
         let shrink = (ridge * trace / n.max(1) as f64).max(f64::MIN_POSITIVE);
-        let k = largest.values.len();
-        let found: f64 = largest.values.iter().sum();
+        // Directions whose variance is drowned by what is added to all are like the rest.
+        let k = largest
+            .values
+            .iter()
+            .take_while(|v| **v > DROWNED * shrink)
+            .count();
+        let found: f64 = largest.values[..k].iter().sum();
         let others = (trace - found).max(0.0) / (n - k).max(1) as f64;
         let rest = 1.0 / (others + shrink);
-        let precision = largest
-            .values
+        let precision = largest.values[..k]
             .iter()
             .map(|v| (1.0 / (v + shrink) - rest) as f32)
             .collect();
         let mut axes = vec![0.0; n * k];
-        for (d, vector) in largest.vectors.chunks_exact(n.max(1)).enumerate() {
+        for (d, vector) in largest.vectors.chunks_exact(n.max(1)).take(k).enumerate() {
             vector.iter().enumerate().for_each(|(i, v)| axes[i * k + d] = *v);
         }
         let fitted = Covariance {
@@ -53,6 +60,44 @@ impl Covariance {
             rest: rest as f32,
         };
         (fitted, largest)
+    }
+
+    pub(super) fn width(&self) -> usize {
+        self.mean.len()
+    }
+
+    pub(super) fn directions(&self) -> usize {
+        self.precision.len()
+    }
+
+    /// A feature's part of every direction.
+    pub(super) fn axis(&self, feature: usize) -> &[f32] {
+        let k = self.precision.len();
+        &self.axes[feature * k..(feature + 1) * k]
+    }
+
+    /// The precision of all other directions, and what each kept one has beyond it.
+    pub(super) fn parts(&self) -> (f64, Vec<f64>) {
+        let inner = self.precision.iter().map(|p| f64::from(*p)).collect();
+        (f64::from(self.rest), inner)
+    }
+
+    /// One over the variance of a feature, given all others.
+    pub(super) fn precision_of(&self, feature: usize) -> f32 {
+        let along = self.axis(feature).iter().zip(&self.precision);
+        (self.rest + along.map(|(a, p)| a * a * p).sum::<f32>()).max(f32::MIN_POSITIVE)
+    }
+
+    /// How strongly all features together pull each one of a row away from where it is.
+    pub(super) fn pull(&self, row: &[f32], out: &mut [f32]) {
+        for ((o, x), m) in out.iter_mut().zip(row).zip(&self.mean) {
+            *o = x - m;
+        }
+        let mut along = self.coordinates(out, 1);
+        along.iter_mut().zip(&self.precision).for_each(|(a, p)| *a *= p);
+        for (i, o) in out.iter_mut().enumerate() {
+            *o = self.rest * *o + self.axis(i).iter().zip(&along).map(|(a, s)| a * s).sum::<f32>();
+        }
     }
 
     pub(super) fn suits(&self, width: usize) -> bool {
@@ -93,10 +138,9 @@ impl Detector for Covariance {
                 .flat_map(|row| row.iter().zip(&self.mean).map(|(x, m)| x - m))
                 .collect();
             let along = self.coordinates(&centred, count);
-            for (row, along) in centred
-                .chunks_exact(n)
-                .zip(along.chunks_exact(self.precision.len().max(1)))
-            {
+            let k = self.precision.len();
+            for (i, row) in centred.chunks_exact(n).enumerate() {
+                let along = &along[i * k..(i + 1) * k];
                 let whole: f32 = row.iter().map(|x| x * x).sum::<f32>() * self.rest;
                 let known: f32 = along.iter().zip(&self.precision).map(|(a, p)| a * a * p).sum();
                 sizes.push(((whole + known) / n as f32).max(0.0));
@@ -107,28 +151,13 @@ impl Detector for Covariance {
 
     /// A feature is expected where the others would have it: the mean of the Gaussian given all other features.
     fn explain(&self, row: &[f32]) -> Parts {
-        let k = self.precision.len();
-        let centred: Vec<f32> = row.iter().zip(&self.mean).map(|(x, m)| x - m).collect();
-        let along = self.coordinates(&centred, 1);
-        let scaled: Vec<f32> = along.iter().zip(&self.precision).map(|(a, p)| a * p).collect();
-        let mut parts = Parts {
-            expected: Vec::with_capacity(row.len()),
-            shares: Vec::with_capacity(row.len()),
+        let mut pull = vec![0.0; row.len()];
+        self.pull(row, &mut pull);
+        let part = |(i, x): (usize, &f32)| {
+            let own = self.precision_of(i);
+            (x - pull[i] / own, (pull[i] * pull[i] / own).max(0.0))
         };
-        for (i, x) in centred.iter().enumerate() {
-            let axes = &self.axes[i * k..(i + 1) * k];
-            let pull = self.rest * x + axes.iter().zip(&scaled).map(|(a, s)| a * s).sum::<f32>();
-            let own = self.rest
-                + axes
-                    .iter()
-                    .zip(&self.precision)
-                    .map(|(a, p)| a * a * p)
-                    .sum::<f32>();
-            parts.expected.push(row[i] - pull / own.max(f32::MIN_POSITIVE));
-            parts
-                .shares
-                .push((pull * pull / own.max(f32::MIN_POSITIVE)).max(0.0));
-        }
-        parts
+        let (expected, shares) = row.iter().enumerate().map(part).unzip();
+        Parts { expected, shares }
     }
 }

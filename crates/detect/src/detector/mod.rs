@@ -2,12 +2,14 @@
 
 mod autoencoder;
 mod covariance;
+mod focus;
 mod pca;
 
 use serde::{Deserialize, Serialize};
 
 pub use autoencoder::{Autoencoder, Training};
 pub use covariance::Covariance;
+pub use focus::Focus;
 pub use pca::Pca;
 
 use crate::eigen::Directions;
@@ -42,6 +44,13 @@ pub enum Kind {
         /// What is added to every variance, as a multiple of their mean.
         ridge: f64,
     },
+    /// The largest deviations of single features from what the others foretell.
+    Focus {
+        /// What is added to every variance, as a multiple of their mean.
+        ridge: f64,
+        /// How many of the largest count.
+        top: usize,
+    },
     /// The distance from the plane of the largest variances.
     Pca {
         /// The share of variance in the plane.
@@ -57,6 +66,8 @@ pub enum Kind {
 pub enum Fitted {
     /// See [`Kind::Covariance`].
     Covariance(Covariance),
+    /// See [`Kind::Focus`].
+    Focus(Focus),
     /// See [`Kind::Pca`].
     Pca(Pca),
     /// See [`Kind::Autoencoder`].
@@ -87,6 +98,10 @@ impl Kind {
             Kind::Covariance { ridge } => Ok(blocked(rows, keep, |moments, start| {
                 let (fitted, start) = Covariance::from_moments(moments, *ridge, start);
                 (Fitted::Covariance(fitted), start)
+            })),
+            Kind::Focus { ridge, top } => Ok(blocked(rows, keep, |moments, start| {
+                let (fitted, start) = Focus::from_moments(moments, *ridge, *top, start);
+                (Fitted::Focus(fitted), start)
             })),
             Kind::Pca { share } => Ok(blocked(rows, keep, |moments, start| {
                 let (fitted, start) = Pca::from_moments(moments, *share, start);
@@ -148,6 +163,7 @@ impl Fitted {
     pub(crate) fn suits(&self, width: usize) -> bool {
         match self {
             Fitted::Covariance(d) => d.suits(width),
+            Fitted::Focus(d) => d.suits(width),
             Fitted::Pca(d) => d.suits(width),
             Fitted::Autoencoder(d) => d.suits(width),
         }
@@ -158,6 +174,7 @@ impl Detector for Fitted {
     fn sizes(&self, rows: &Rows) -> Vec<f32> {
         match self {
             Fitted::Covariance(d) => d.sizes(rows),
+            Fitted::Focus(d) => d.sizes(rows),
             Fitted::Pca(d) => d.sizes(rows),
             Fitted::Autoencoder(d) => d.sizes(rows),
         }
@@ -166,6 +183,7 @@ impl Detector for Fitted {
     fn explain(&self, row: &[f32]) -> Parts {
         match self {
             Fitted::Covariance(d) => d.explain(row),
+            Fitted::Focus(d) => d.explain(row),
             Fitted::Pca(d) => d.explain(row),
             Fitted::Autoencoder(d) => d.explain(row),
         }

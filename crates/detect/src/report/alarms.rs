@@ -64,7 +64,7 @@ fn strength(alarm: &Alarm) -> Html {
         html!(
             "Peak score {}, {} times its threshold",
             measured(alarm.peak_score),
-            decimals(Some(times), 1)
+            decimals(Some(times), if times < 10.0 { 1 } else { 0 })
         )
     } else {
         html!("Peak score {}", measured(alarm.peak_score))
@@ -93,7 +93,7 @@ fn causes(causes: &[Cause]) -> Html {
     };
     html!(
         "<div class=\"scroll\"><table class=\"causes\">\n<thead><tr><th>Metric</th><th class=\"n\">Observed</th>\
-         <th class=\"n\">Expected</th>{}<th>Share of score</th></tr></thead>\n<tbody>\n{}</tbody></table></div>\n",
+         <th class=\"n\">Expected</th>{}<th>Share</th></tr></thead>\n<tbody>\n{}</tbody></table></div>\n",
         heading,
         Html::join(rows)
     )
@@ -113,7 +113,7 @@ fn cause(cause: &Cause, peers: bool) -> Html {
     };
     html!(
         "<tr><td class=\"name\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>{}\
-         <td><span class=\"share\"><i style=\"width:{}%\"></i></span>{} %</td></tr>\n",
+         <td><span class=\"share\"><i style=\"width:{}%\"></i></span><span class=\"percent\">{} %</span></td></tr>\n",
         cause.metric,
         measured(cause.observed),
         measured(cause.expected),

@@ -1,6 +1,6 @@
 //! Lines, bands and axes. Shapes are SVG and stretch with the page; labels are HTML and do not.
 
-use super::html::{Html, measured};
+use super::html::{Html, measured, raw};
 use super::model::{AlarmPeriod, Period};
 use super::time::{duration, moment, ticks};
 use crate::evaluate::EventKind;
@@ -9,6 +9,7 @@ use std::fmt::Write;
 /// The drawing's own units; the page stretches them.
 pub(super) const WIDTH: i64 = 1000;
 pub(super) const HEIGHT: i64 = 200;
+pub(super) const STRIP: i64 = 20;
 const BUCKETS: usize = 500;
 
 /// The time that a chart covers.
@@ -87,11 +88,9 @@ impl Scale {
 
     fn ticks(&self) -> Vec<f64> {
         if self.logarithmic {
-            let (first, last) = (self.low.ceil() as i32, self.high.floor() as i32);
-            let every = ((last - first) / 4 + 1).max(1) as usize;
-            return (first..=last).step_by(every).map(|e| 10f64.powi(e)).collect();
+            return self.decades();
         }
-        let rough = (self.high - self.low) / 3.0;
+        let rough = (self.high - self.low) / 6.0;
         let power = 10f64.powf(rough.log10().floor());
         let step = [1.0, 2.0, 5.0, 10.0]
             .map(|m| m * power)
@@ -99,8 +98,23 @@ impl Scale {
             .find(|s| *s >= rough)
             .unwrap_or(rough);
         let first = (self.low / step).ceil();
-        let at = (0..6).map(|i| (first + f64::from(i)) * step);
+        let at = (0..8).map(|i| (first + f64::from(i)) * step);
         at.filter(|v| *v <= self.high).collect()
+    }
+}
+
+impl Scale {
+    /// Powers of ten, with 2 and 5 between them where there is room.
+    fn decades(&self) -> Vec<f64> {
+        let (first, last) = (self.low.floor() as i32, self.high.floor() as i32);
+        let wide = self.high - self.low;
+        let between: &[f64] = if wide < 2.5 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+        let every = (wide / 5.0).ceil().max(1.0) as usize;
+        let all = (first..=last)
+            .step_by(every)
+            .flat_map(|e| between.iter().map(move |b| b * 10f64.powi(e)));
+        all.filter(|v| (self.low..=self.high).contains(&v.log10()))
+            .collect()
     }
 }
 
@@ -176,8 +190,13 @@ fn step(path: &mut String, from: (i64, i64), to: (i64, i64)) -> (i64, i64) {
     to
 }
 
-/// Full-height bands for labelled periods.
-pub(super) fn labelled(periods: &[Period], span: Span) -> Html {
+/// A path at one height, from side to side.
+pub(super) fn level(value: f32, scale: Scale) -> String {
+    format!("M0 {}h{WIDTH}", scale.y(value))
+}
+
+/// Bands of the given height for labelled periods.
+pub(super) fn labelled(periods: &[Period], span: Span, height: i64) -> Html {
     let inside = periods
         .iter()
         .filter(|p| p.end > span.start && p.start < span.end);
@@ -187,14 +206,15 @@ pub(super) fn labelled(periods: &[Period], span: Span) -> Html {
             "<rect class=\"labelled\" x=\"{}\" y=\"0\" width=\"{}\" height=\"{}\"><title>{}</title></rect>",
             x,
             (span.x(p.end) - x).max(2),
-            HEIGHT,
+            height,
             about("Labelled anomalous", p.start, p.end)
         )
     }))
 }
 
-/// Marks along the bottom for alarms: filled where a label bears them out or nothing is known, hollow where healthy.
-pub(super) fn alarms(periods: &[AlarmPeriod], span: Span) -> Html {
+/// Marks from `top` to the bottom of a strip for alarms: filled where a label bears them out or nothing is known, hollow
+/// in time labelled healthy.
+pub(super) fn alarms(periods: &[AlarmPeriod], span: Span, top: i64) -> Html {
     let inside = periods
         .iter()
         .filter(|p| p.end > span.start && p.start < span.end);
@@ -206,10 +226,12 @@ pub(super) fn alarms(periods: &[AlarmPeriod], span: Span) -> Html {
         };
         let x = span.x(p.start);
         html!(
-            "<rect class=\"{}\" x=\"{}\" y=\"2\" width=\"{}\" height=\"16\"><title>{}</title></rect>",
+            "<rect class=\"{}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"><title>{}</title></rect>",
             class,
             x,
-            (span.x(p.end) - x).max(4),
+            top,
+            (span.x(p.end) - x).max(8),
+            STRIP - 2 - top,
             about(what, p.start, p.end)
         )
     }))
@@ -224,13 +246,16 @@ fn about(what: &str, start: i64, end: i64) -> String {
     )
 }
 
-/// The strip of alarms below a chart.
-pub(super) fn alarm_strip(periods: &[AlarmPeriod], span: Span) -> Html {
+/// A strip of alarms and, above them, labelled periods.
+pub(super) fn strip(labelled_periods: &[Period], alarm_periods: &[AlarmPeriod], span: Span) -> Html {
+    let top = if labelled_periods.is_empty() { 2 } else { 9 };
     html!(
-        "<svg class=\"strip\" viewBox=\"0 0 {} 20\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{}\">{}</svg>",
+        "<svg class=\"strip\" viewBox=\"0 0 {} {}\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{}\">{}{}</svg>",
         WIDTH,
-        super::html::count(periods.len(), "alarm"),
-        alarms(periods, span)
+        STRIP,
+        super::html::count(alarm_periods.len(), "alarm"),
+        labelled(labelled_periods, span, STRIP),
+        alarms(alarm_periods, span, top)
     )
 }
 
@@ -271,10 +296,16 @@ pub(super) fn framed(label: &str, shapes: Html, span: Span, scale: Scale, strip:
 pub(super) fn time_axis(span: Span) -> Html {
     let labels = ticks(span.start, span.end, 7)
         .into_iter()
-        .filter(|(t, _)| span.share(*t) < 0.95);
+        .filter(|(t, _)| span.share(*t) < 0.94);
     let labels = labels.map(|(time, label)| {
-        let left = (1000.0 * span.share(time)).round() / 10.0;
-        html!("<span style=\"left:{}%\">{}</span>", left, label)
+        let share = span.share(time);
+        let late = raw(if share > 0.84 { " class=\"late\"" } else { "" });
+        html!(
+            "<span{} style=\"left:{}%\">{}</span>",
+            late,
+            (1000.0 * share).round() / 10.0,
+            label
+        )
     });
     html!("<div class=\"x\">{}</div>", Html::join(labels))
 }

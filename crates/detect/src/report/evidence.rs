@@ -1,6 +1,6 @@
 //! Evidence: which metrics were off when, and what the model expected of them.
 
-use super::chart::{self, Scale, Span, WIDTH};
+use super::chart::{self, HEIGHT, Scale, Span, WIDTH};
 use super::html::{Html, count, measured};
 use super::limits;
 use super::model::{Example, Heatmap, Report};
@@ -95,11 +95,16 @@ fn squeeze(times: &[i64], errors: &[f32], columns: usize, span: Span) -> Vec<f32
     squeezed
 }
 
-/// The shade of an error: none below a hundredth of the top, which the square root brings near the lowest level.
+/// The shade of an error on a scale of square roots: none for the lowest eighth, which is noise.
 fn level(error: f32, top: f32) -> Option<usize> {
     let share = (error / top).clamp(0.0, 1.0).sqrt();
-    let level = (share * LEVELS as f32).ceil() as usize;
-    (error.is_finite() && share > 0.1).then(|| level.clamp(1, LEVELS))
+    let level = (share * (LEVELS + 1) as f32) as usize;
+    (error.is_finite() && level > 0).then(|| level.min(LEVELS))
+}
+
+/// Where a shade begins.
+fn lower_bound(level: usize, top: f32) -> f32 {
+    (level as f32 / (LEVELS + 1) as f32).powi(2) * top
 }
 
 fn heatmap(map: &Heatmap, step: i64) -> Html {
@@ -116,7 +121,7 @@ fn heatmap(map: &Heatmap, step: i64) -> Html {
         n => html!(" {} with smaller errors not shown.", count(n, "metric")),
     };
     html!(
-        "<h3>{}: error by metric and time</h3>\n<p class=\"quiet\">Darker is further from what the model expected, in {}; blank is near or missing.{}</p>\n{}\
+        "<h3>{}: error by metric and time</h3>\n<p class=\"quiet\">The stronger the colour, the further from what the model expected, in {}; blank is near it or missing.{}</p>\n{}\
          <div class=\"heat\" style=\"--rows:{}\"><div class=\"rows\">{}</div><div class=\"plot\" data-start=\"{}\" data-end=\"{}\">\
          <svg viewBox=\"0 0 {} {}\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{}\">{}</svg>{}{}</div></div>\n",
         map.node,
@@ -136,17 +141,8 @@ fn heatmap(map: &Heatmap, step: i64) -> Html {
             moment(span.end)
         ),
         shades(&grid),
-        strip(map, span),
+        chart::strip(&map.labelled, &map.alarms, span),
         chart::time_axis(span)
-    )
-}
-
-fn strip(map: &Heatmap, span: Span) -> Html {
-    html!(
-        "<svg class=\"strip\" viewBox=\"0 0 {} 20\" preserveAspectRatio=\"none\" aria-hidden=\"true\">{}{}</svg>",
-        WIDTH,
-        chart::labelled(&map.labelled, span),
-        chart::alarms(&map.alarms, span)
     )
 }
 
@@ -169,19 +165,8 @@ fn shades(grid: &Grid<'_>) -> Html {
 
 fn scale_legend(grid: &Grid<'_>) -> Html {
     let steps = (1..=LEVELS).map(|level| {
-        let upper = (level as f32 / LEVELS as f32).powi(2) * grid.top;
-        let sign = if level == LEVELS { "> " } else { "≤ " };
-        let bound = if level == LEVELS {
-            (6.0 / LEVELS as f32).powi(2) * grid.top
-        } else {
-            upper
-        };
-        html!(
-            "<span><i class=\"key heat{}\"></i>{}{}</span>",
-            level,
-            sign,
-            measured(round(bound))
-        )
+        let bound = measured(round(lower_bound(level, grid.top)));
+        html!("<span><i class=\"key heat{}\"></i>≥ {}</span>", level, bound)
     });
     html!("<p class=\"legend\">{}</p>\n", Html::join(steps))
 }
@@ -203,13 +188,13 @@ fn example(example: &Example, step: i64) -> Html {
         return html!("<div>{}<p class=\"quiet\">No values.</p></div>\n", title);
     };
     let shapes = html!(
-        "{}<path class=\"observed\" d=\"{}\"/><path class=\"expected\" d=\"{}\"/>",
-        chart::labelled(&example.labelled, span),
-        chart::line(&example.times, &example.observed, span, scale),
-        chart::line(&example.times, &example.expected, span, scale)
+        "{}<path class=\"expected\" d=\"{}\"/><path class=\"observed\" d=\"{}\"/>",
+        chart::labelled(&example.labelled, span, HEIGHT),
+        chart::line(&example.times, &example.expected, span, scale),
+        chart::line(&example.times, &example.observed, span, scale)
     );
     let label = format!("{} of {}, observed and expected", example.metric, example.node);
-    let strip = chart::alarm_strip(&example.alarms, span);
+    let strip = chart::strip(&[], &example.alarms, span);
     html!(
         "<div>{}{}</div>\n",
         title,
@@ -223,7 +208,7 @@ mod tests {
 
     #[test]
     fn small_errors_are_blank_and_the_largest_are_darkest() {
-        assert_eq!(level(0.005, 1.0), None);
+        assert_eq!(level(0.015, 1.0), None);
         assert_eq!(level(f32::NAN, 1.0), None);
         assert_eq!(level(0.02, 1.0), Some(1));
         assert_eq!((level(1.0, 1.0), level(9.0, 1.0)), (Some(LEVELS), Some(LEVELS)));

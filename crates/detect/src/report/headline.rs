@@ -79,16 +79,10 @@ fn price(report: &Report, totals: &Totals) -> Html {
     let Some(rate) = totals.rate() else {
         return html!("Nothing is labelled healthy here, so nobody can say how many alarms are false.");
     };
-    let fell = if totals.false_alarms == 1 {
-        "was false alarm"
-    } else {
-        "were false alarms"
-    };
     let cost = html!(
-        "{} of {} that can be judged {}: <strong>{}</strong> per node-month",
-        totals.false_alarms,
+        "Of the {} that can be judged, {} fell in time labelled healthy: <strong>{}</strong> per node-month",
         totals.judged,
-        fell,
+        totals.false_alarms,
         decimals(Some(rate), 2)
     );
     match report.budget {

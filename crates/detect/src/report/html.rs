@@ -99,11 +99,6 @@ fn deceptive(c: char) -> bool {
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// A share or score with three decimals, or a dash.
-pub(super) fn three(value: Option<f64>) -> String {
-    decimals(value, 3)
-}
-
 /// A number with so many decimals, or a dash where it is undefined.
 pub(super) fn decimals(value: Option<f64>, places: usize) -> String {
     match value.filter(|v| v.is_finite()) {

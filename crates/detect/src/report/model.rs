@@ -4,6 +4,20 @@ use crate::evaluate::{Evaluation, EventKind, Mean};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// JSON has no NaN: what is missing is written as null, and read back as NaN.
+mod missing {
+    use serde::{Deserialize, Deserializer};
+
+    pub(super) fn one<'de, D: Deserializer<'de>>(from: D) -> Result<f32, D::Error> {
+        Ok(Option::deserialize(from)?.unwrap_or(f32::NAN))
+    }
+
+    pub(super) fn many<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<f32>, D::Error> {
+        let values: Vec<Option<f32>> = Vec::deserialize(from)?;
+        Ok(values.into_iter().map(|v| v.unwrap_or(f32::NAN)).collect())
+    }
+}
+
 /// Everything the page shows. Times are seconds since 1970, in UTC; a missing value is NaN.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -82,8 +96,10 @@ pub struct NodeSeries {
     /// The start of every window.
     pub times: Vec<i64>,
     /// The score of every window.
+    #[serde(deserialize_with = "missing::many")]
     pub scores: Vec<f32>,
     /// What a score must exceed to count.
+    #[serde(deserialize_with = "missing::many")]
     pub thresholds: Vec<f32>,
     /// Periods labelled anomalous.
     pub labelled: Vec<Period>,
@@ -101,8 +117,10 @@ pub struct Alarm {
     /// The second after its last window.
     pub end: i64,
     /// Its highest score.
+    #[serde(deserialize_with = "missing::one")]
     pub peak_score: f32,
     /// The threshold at that moment.
+    #[serde(deserialize_with = "missing::one")]
     pub threshold: f32,
     /// How often healthy windows score that high.
     pub p_value: Option<f64>,
@@ -120,8 +138,10 @@ pub struct Cause {
     /// The metric's name.
     pub metric: String,
     /// What was measured at the peak.
+    #[serde(deserialize_with = "missing::one")]
     pub observed: f32,
     /// What the model expected.
+    #[serde(deserialize_with = "missing::one")]
     pub expected: f32,
     /// Its share of the score, from 0 to 1.
     pub share: f64,
@@ -143,6 +163,7 @@ pub struct Heatmap {
     /// The names of the rows.
     pub metrics: Vec<String>,
     /// The errors, row by row.
+    #[serde(deserialize_with = "missing::many")]
     pub errors: Vec<f32>,
     /// Periods labelled anomalous.
     pub labelled: Vec<Period>,
@@ -161,8 +182,10 @@ pub struct Example {
     /// The start of every window.
     pub times: Vec<i64>,
     /// What was measured.
+    #[serde(deserialize_with = "missing::many")]
     pub observed: Vec<f32>,
     /// What the model expected.
+    #[serde(deserialize_with = "missing::many")]
     pub expected: Vec<f32>,
     /// Periods labelled anomalous.
     pub labelled: Vec<Period>,

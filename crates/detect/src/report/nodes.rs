@@ -1,6 +1,6 @@
 //! Every node over time: a strip of labels and alarms, and behind it the scores.
 
-use super::chart::{self, Scale, Span, WIDTH};
+use super::chart::{self, HEIGHT, Scale, Span};
 use super::html::{Html, count, decimals, raw};
 use super::limits;
 use super::model::{NodeSeries, Report};
@@ -11,21 +11,44 @@ pub(super) fn anchor(index: usize) -> String {
     format!("node-{index}")
 }
 
-/// One line per node, those with most alarms first; the first few are open.
+/// One line per node, those with most alarms first and the first few open; nodes with nothing to show are folded away.
 pub(super) fn section(report: &Report) -> Html {
-    if report.nodes.is_empty() {
+    let every_time: Vec<i64> = report
+        .nodes
+        .iter()
+        .flat_map(|n| n.times.iter().copied())
+        .collect();
+    let Some(whole) = Span::of(&every_time, report.step) else {
         return Html::default();
-    }
+    };
     let mut order: Vec<(usize, &NodeSeries)> = report.nodes.iter().enumerate().collect();
     order.sort_by_key(|(_, node)| std::cmp::Reverse(node.alarms.len()));
-    let rows = order.iter().enumerate().map(|(rank, (index, node))| {
+    let quiet = |node: &NodeSeries| node.alarms.is_empty() && node.labelled.is_empty();
+    let (silent, telling): (Vec<_>, Vec<_>) = order.into_iter().partition(|(_, node)| quiet(node));
+    let rows = telling.iter().enumerate().map(|(rank, (index, node))| {
         let open = rank < limits::OPEN_TIMELINES && !node.alarms.is_empty();
-        row(report, *index, node, open)
+        row(report, *index, node, whole, open)
     });
     html!(
         "<section>\n<h2>Every node over time</h2>\n<p>Each line is a node, most alarms first; open one to see its scores.</p>\n{}\
-         <div class=\"nodes\">\n{}</div>\n</section>\n",
+         <div class=\"nodes\">\n<div class=\"ruler\"><span></span>{}<span></span></div>\n{}</div>\n{}</section>\n",
         legend(),
+        chart::time_axis(whole),
+        Html::join(rows),
+        folded(report, &silent, whole)
+    )
+}
+
+fn folded(report: &Report, silent: &[(usize, &NodeSeries)], whole: Span) -> Html {
+    if silent.is_empty() {
+        return Html::default();
+    }
+    let rows = silent
+        .iter()
+        .map(|(index, node)| row(report, *index, node, whole, false));
+    html!(
+        "<details class=\"plain\"><summary>{} with neither an alarm nor a labelled anomaly</summary>\n<div class=\"nodes\">\n{}</div></details>\n",
+        count(silent.len(), "node"),
         Html::join(rows)
     )
 }
@@ -39,17 +62,13 @@ pub(super) fn legend() -> Html {
     )
 }
 
-fn row(report: &Report, index: usize, node: &NodeSeries, open: bool) -> Html {
+fn row(report: &Report, index: usize, node: &NodeSeries, whole: Span, open: bool) -> Html {
     let evaluation = report.arms.first().and_then(|arm| arm.nodes.get(&node.node));
-    let span = Span::of(&node.times, report.step);
-    let strip = match span {
-        None => html!("<span class=\"quiet\">no windows</span>"),
-        Some(span) => html!(
-            "<svg class=\"strip\" viewBox=\"0 0 {} 20\" preserveAspectRatio=\"none\" aria-hidden=\"true\">{}{}</svg>",
-            WIDTH,
-            chart::labelled(&node.labelled, span),
-            chart::alarms(&node.alarms, span)
-        ),
+    let empty = node.times.is_empty();
+    let strip = if empty {
+        html!("<span class=\"quiet\">no windows</span>")
+    } else {
+        chart::strip(&node.labelled, &node.alarms, whole)
     };
     html!(
         "<details id=\"{}\"{}><summary><span class=\"name\">{}</span>{}<span class=\"figure\">{}</span></summary>\n{}{}</details>\n",
@@ -58,7 +77,11 @@ fn row(report: &Report, index: usize, node: &NodeSeries, open: bool) -> Html {
         node.node,
         strip,
         count(node.alarms.len(), "alarm"),
-        span.map(|span| timeline(node, span)).unwrap_or_default(),
+        if empty {
+            Html::default()
+        } else {
+            timeline(node, whole)
+        },
         evaluation.map(figures).unwrap_or_default()
     )
 }
@@ -68,16 +91,16 @@ fn timeline(node: &NodeSeries, span: Span) -> Html {
         return html!("<p class=\"quiet\">No window has a score.</p>\n");
     };
     let threshold = match node.thresholds.as_slice() {
-        [one] => chart::line(&[span.start, span.end], &[*one, *one], span, scale),
+        [one] => chart::level(*one, scale),
         many => chart::line(&node.times, many, span, scale),
     };
     let shapes = html!(
         "{}<path class=\"score\" d=\"{}\"/><path class=\"threshold\" d=\"{}\"/>",
-        chart::labelled(&node.labelled, span),
+        chart::labelled(&node.labelled, span, HEIGHT),
         chart::line(&node.times, &node.scores, span, scale),
         threshold
     );
-    let strip = chart::alarm_strip(&node.alarms, span);
+    let strip = chart::strip(&[], &node.alarms, span);
     chart::framed(
         &format!("Anomaly score of {} over time", node.node),
         shapes,

@@ -1,6 +1,6 @@
 //! The tables: means over nodes with intervals, and every node by itself.
 
-use super::html::{Html, decimals, raw, three};
+use super::html::{Html, count, decimals, raw};
 use super::model::{Arm, Report};
 use crate::evaluate::{Mean, Metrics};
 
@@ -69,8 +69,8 @@ const COLUMNS: [Column; 14] = [
         "share of anomalous windows with an alarm",
         3,
     ),
-    column("fpr", "FPR", "share of healthy windows with an alarm", 3),
-    column("tnr", "TNR", "share of healthy windows without an alarm", 3),
+    column("fpr", "FPR", "share of healthy windows with an alarm", 4),
+    column("tnr", "TNR", "share of healthy windows without an alarm", 4),
     column(
         "auroc",
         "AUROC",
@@ -104,8 +104,8 @@ pub(super) fn section(report: &Report) -> Html {
     }
     let nodes = report.arms.iter().map(per_node);
     html!(
-        "<section>\n<h2>Results against the labels</h2>\n<p>Means over nodes; below each, its 95 % bootstrap interval where one was computed. \
-         A node on which a figure is undefined is left out of that figure's mean. No point adjustment. {}</p>\n{}{}\
+        "<section>\n<h2>Results against the labels</h2>\n<p>Means over nodes, with bootstrap intervals where they were computed. \
+         Where a figure is undefined on some nodes, its mean is over the others and their number stands beside it. No point adjustment. {}</p>\n{}{}\
          <details class=\"plain\"><summary>What the columns mean</summary>\n<dl>\n{}</dl></details>\n</section>\n",
         stated(report),
         means(report),
@@ -132,7 +132,7 @@ fn means(report: &Report) -> Html {
     let arms = report
         .arms
         .iter()
-        .map(|arm| html!("<th class=\"n\">{}</th>", arm.arm));
+        .map(|arm| html!("<th class=\"n\">{}</th><th></th>", arm.arm));
     let rows = COLUMNS.iter().map(|c| {
         let cells = report.arms.iter().map(|arm| mean_cell(&arm.mean, c));
         html!(
@@ -150,23 +150,24 @@ fn means(report: &Report) -> Html {
 }
 
 fn mean_cell(mean: &Mean, column: &Column) -> Html {
-    let interval = match mean.intervals.get(column.name) {
-        None => Html::default(),
-        Some(i) => html!(
-            "<small>{} – {}</small>",
-            decimals(Some(i.low), column.places),
-            decimals(Some(i.high), column.places)
-        ),
-    };
-    let nodes = match mean.nodes_defined.get(column.name) {
-        None => Html::default(),
-        Some(n) => html!("<small>{} of {} nodes</small>", *n, mean.nodes),
-    };
+    let places = column.places;
+    let interval = mean.intervals.get(column.name);
+    let interval = interval.map(|i| {
+        format!(
+            "{} – {}",
+            decimals(Some(i.low), places),
+            decimals(Some(i.high), places)
+        )
+    });
+    let nodes = mean.nodes_defined.get(column.name).map(|n| match n {
+        0 => "undefined on every node".to_owned(),
+        n => count(*n, "node"),
+    });
+    let beside: Vec<String> = interval.into_iter().chain(nodes).collect();
     html!(
-        "<td class=\"n\">{}{}{}</td>",
-        decimals(value(&mean.metrics, column.name), column.places),
-        interval,
-        nodes
+        "<td class=\"n\">{}</td><td><small>{}</small></td>",
+        decimals(value(&mean.metrics, column.name), places),
+        beside.join(" · ")
     )
 }
 
@@ -177,12 +178,8 @@ fn per_node(arm: &Arm) -> Html {
     let rows = arm.nodes.iter().map(|(name, node)| {
         let cells = COLUMNS.iter().map(|c| {
             let figure = value(&node.metrics, c.name);
-            let key = figure.map_or(raw(""), |v| html!(" data-v=\"{}\"", v));
-            let text = if c.places == 3 {
-                three(figure)
-            } else {
-                decimals(figure, c.places)
-            };
+            let key = figure.map_or(raw(""), |v| html!(" data-v=\"{}\"", format!("{v:.6}")));
+            let text = decimals(figure, c.places);
             html!("<td class=\"n\"{}>{}</td>", key, text)
         });
         html!(

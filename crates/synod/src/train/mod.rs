@@ -122,6 +122,8 @@ impl Train {
             config: &self.config,
             runs: &self.runs,
             compare: &[],
+            ablation: false,
+            both_splits: false,
             threads: None,
             nodes: false,
             json: self.json,

@@ -53,6 +53,17 @@ pub(crate) struct DataConfig {
     pub(crate) anomalies: Option<f64>,
     pub(crate) drift: Option<f64>,
     pub(crate) heterogeneity: Option<f64>,
+    /// Of a synthetic cluster: whether test windows are judged by the faults themselves or by what operators noted.
+    #[serde(default)]
+    pub(crate) truth: Judged,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Judged {
+    #[default]
+    Exact,
+    Operator,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

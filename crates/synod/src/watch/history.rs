@@ -3,19 +3,24 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use synod_detect::{History, Split};
+use synod_detect::{History, Split, SplitKind};
 use synod_telemetry::sources::Table;
 use synod_telemetry::synthetic::{Cluster, ClusterOptions};
-use synod_telemetry::{Frame, load_glob};
+use synod_telemetry::{Frame, Truth, load_glob};
 
-use super::config::{Config, Kind, beside};
+use super::config::{Config, Judged, Kind, beside};
 use crate::train::Misuse;
 
-/// The history a configuration describes, and how its windows are divided.
-pub(crate) fn open(config: &Config, path: &Path) -> Result<(Box<dyn History>, String)> {
+/// The history a configuration describes, and how its windows are divided; with another kind of split if one is given.
+pub(crate) fn open(
+    config: &Config,
+    path: &Path,
+    other: Option<SplitKind>,
+) -> Result<(Box<dyn History>, String)> {
     let split = config.split.unwrap_or_default();
+    let split = other.map_or(split, |kind| Split { kind, ..split });
     if config.data.get_ref().kind != Kind::Synthetic {
-        let files = Files::of(config, path)?;
+        let files = Files::of(config, path, split)?;
         let split = files.split();
         return Ok((Box::new(files), split));
     }
@@ -31,7 +36,14 @@ pub(crate) fn open(config: &Config, path: &Path) -> Result<(Box<dyn History>, St
     };
     let cluster = Cluster::new(options).map_err(|e| Misuse(e.to_string()))?;
     let seed = config.seed;
-    Ok((Box::new(Synthetic { cluster, split, seed }), split.describe()))
+    let judged = data.truth;
+    let history = Synthetic {
+        cluster,
+        split,
+        seed,
+        judged,
+    };
+    Ok((Box::new(history), split.describe()))
 }
 
 /// A cluster that is generated node by node as it is needed.
@@ -39,6 +51,7 @@ struct Synthetic {
     cluster: Cluster,
     split: Split,
     seed: u64,
+    judged: Judged,
 }
 
 impl History for Synthetic {
@@ -48,7 +61,24 @@ impl History for Synthetic {
 
     fn node(&self, index: usize) -> synod_detect::Result<(Frame, Frame, Vec<String>)> {
         let frame = self.cluster.node(index)?;
-        let (train, test) = self.split.apply(&frame, self.seed.wrapping_add(index as u64))?;
+        let (train, mut test) = self.split.apply(&frame, self.seed.wrapping_add(index as u64))?;
+        if self.judged == Judged::Exact {
+            let mut truth = self.cluster.exact_truth(index, test.times())?;
+            // Operators know when they are at work on the machine; nobody judges alarms then.
+            let at_work = |time: i64| {
+                self.cluster
+                    .maintenance()
+                    .iter()
+                    .any(|(from, to)| *from <= time && time < *to)
+            };
+            let known = test
+                .times()
+                .iter()
+                .zip(&mut truth)
+                .filter(|(time, _)| at_work(**time));
+            known.for_each(|(_, truth)| *truth = Truth::Unknown);
+            test = test.with_truth(truth)?;
+        }
         Ok((train, test, vec![]))
     }
 }
@@ -69,7 +99,7 @@ enum Source {
 
 impl Files {
     /// The files a configuration names.
-    fn of(config: &Config, path: &Path) -> Result<Files> {
+    fn of(config: &Config, path: &Path, split: Split) -> Result<Files> {
         let data = config.data.get_ref();
         let find = |pattern: &str| load_glob(&beside(path, pattern).to_string_lossy());
         let table = Table {
@@ -92,7 +122,7 @@ impl Files {
                 ..table.clone()
             },
             test: table,
-            split: config.split.unwrap_or_default(),
+            split,
             seed: config.seed,
         })
     }

@@ -20,6 +20,8 @@ pub(crate) use score::ScoreCommand;
 #[command(after_help = "Examples:
   synod backtest experiments/smd.toml
   synod backtest experiments/smd.toml --compare pca,paper     the same split, other detectors beside it
+  synod backtest experiments/smd.toml --ablation              what each part of the detector is worth
+  synod backtest experiments/paper.toml --both-splits         why papers look better than practice
   synod backtest experiments/m100.toml --nodes --json | jq '.arms[0].mean.f1'
 
 The run directory gets config.toml, results.json, alarms.jsonl and report.html. docs/watch.md lists all settings.
@@ -30,6 +32,12 @@ pub(crate) struct BacktestCommand {
     /// Further detectors on the same split, alarmed at the 98th percentile of their training scores.
     #[arg(long, value_delimiter = ',')]
     compare: Vec<String>,
+    /// The detector with one of its parts taken away or changed at a time.
+    #[arg(long, conflicts_with = "compare")]
+    ablation: bool,
+    /// The same with both splits, in time and at random, side by side.
+    #[arg(long, conflicts_with_all = ["compare", "ablation"])]
+    both_splits: bool,
     /// A line per node.
     #[arg(long)]
     nodes: bool,
@@ -50,6 +58,8 @@ impl BacktestCommand {
             config: &self.config,
             runs: &self.runs,
             compare: &self.compare,
+            ablation: self.ablation,
+            both_splits: self.both_splits,
             threads: self.threads,
             nodes: self.nodes,
             json: self.json,

@@ -62,8 +62,9 @@ impl ScoreCommand {
             let loaded = table.load(file)?;
             let model = self.model(loaded.frame.node())?;
             let frame = &loaded.frame;
-            let scores = model.score(frame).total;
-            let verdicts = Calibrator::by(&policy, model.reference(), model.step()).judge(&scores);
+            let scored = model.score(frame);
+            let verdicts = Calibrator::by(&policy, model.reference(), model.step()).judge(&scored);
+            let scores = scored.total;
             if self.windows {
                 for ((time, score), v) in frame.times().iter().zip(&scores).zip(&verdicts) {
                     let (node, alarm) = (frame.node(), u8::from(v.alarm));

@@ -1,0 +1,14 @@
+#!/bin/sh
+# The tables of docs/watch.md. Data sets that are not on this machine are skipped, and said to be.
+set -eu
+cd "$(dirname "$0")/.."
+cargo build --quiet --release -p synod
+synod=target/release/synod
+for name in smd m100-ipmi m100; do
+    if "$synod" backtest "experiments/$name.toml" --compare pca,paper --nodes; then
+        "$synod" backtest "experiments/$name.toml" --ablation
+    else
+        echo "experiments/$name.toml: its data are not here; see the paths in the file" >&2
+    fi
+done
+"$synod" backtest experiments/paper.toml --both-splits
