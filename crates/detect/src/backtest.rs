@@ -155,8 +155,7 @@ impl Backtest {
         };
         let model = NodeModel::fit(&train, &recipe)?;
         let scored = model.score(&test);
-        let mut calibrator = Calibrator::by(&self.alarm, model.reference(), train.step());
-        let verdicts = calibrator.judge_scores(&scored);
+        let verdicts = Calibrator::by(&self.alarm, model.reference(), train.step()).judge(&scored);
         let scores = scored.total;
         let alarms: Vec<bool> = verdicts.iter().map(|v| v.alarm).collect();
         let merge = (ONE_EVENT / test.step().max(1)).max(1) as usize;

@@ -63,7 +63,7 @@ fn all_kinds_find_the_same_odd_row_among_those_they_have_not_seen() {
     let (train, test) = (rows(400), with_an_odd_row(&rows(400)));
     let known = Kind::Covariance { ridge: 3.0 };
     for kind in [vec![known], new_kinds()].concat() {
-        let trial = kind.fit(&train, &[true; 400], 3).expect("fits");
+        let trial = kind.fit(&train, &[true; 400], true, 3).expect("fits");
         assert_eq!(largest(&trial.fitted.sizes(&test)), ODD.0, "{kind:?}");
     }
 }
@@ -73,7 +73,7 @@ fn shares_add_up_to_the_size_and_the_changed_feature_has_the_largest() {
     let (train, test) = (rows(400), with_an_odd_row(&rows(400)));
     let until = test.slice(0..ODD.0 + 1);
     for kind in new_kinds() {
-        let fitted = kind.fit(&train, &[true; 400], 3).expect("fits").fitted;
+        let fitted = kind.fit(&train, &[true; 400], true, 3).expect("fits").fitted;
         let parts = fitted.explain_last(&until);
         assert_eq!(largest(&parts.shares), ODD.1, "{kind:?} {parts:?}");
         let (whole, size): (f32, f32) = (parts.shares.iter().sum(), fitted.sizes(&test)[ODD.0]);
@@ -91,7 +91,7 @@ fn shares_add_up_to_the_size_and_the_changed_feature_has_the_largest() {
 fn the_seed_decides() {
     let train = rows(200);
     for kind in new_kinds() {
-        let fit = |seed: u64| kind.fit(&train, &[true; 200], seed).expect("fits").fitted;
+        let fit = |seed: u64| kind.fit(&train, &[true; 200], true, seed).expect("fits").fitted;
         assert_eq!(fit(3), fit(3), "{kind:?}");
         assert_ne!(fit(3), fit(4), "{kind:?}");
     }
@@ -108,7 +108,7 @@ fn rows_to_leave_out_and_the_last_fifth_do_not_matter() {
     }
     let other = Rows::new(WIDTH, other);
     for kind in new_kinds() {
-        let fit = |rows: &Rows| kind.fit(rows, &keep, 3).expect("fits");
+        let fit = |rows: &Rows| kind.fit(rows, &keep, true, 3).expect("fits");
         assert_eq!(fit(&train).fitted, fit(&other).fitted, "{kind:?}");
         assert_eq!(fit(&train).unseen_from, 160);
     }
@@ -118,7 +118,7 @@ fn rows_to_leave_out_and_the_last_fifth_do_not_matter() {
 fn without_a_healthy_row_there_is_an_error_that_says_so() {
     for kind in new_kinds() {
         let error = kind
-            .fit(&rows(60), &[false; 60], 3)
+            .fit(&rows(60), &[false; 60], true, 3)
             .expect_err("nothing to learn");
         assert!(error.to_string().contains("healthy"), "{error}");
     }
@@ -129,7 +129,7 @@ fn what_came_before_a_row_matters_to_the_lstm_alone() {
     let train = rows(400);
     let one = train.slice(350..351);
     for kind in new_kinds() {
-        let fitted = kind.fit(&train, &[true; 400], 3).expect("fits").fitted;
+        let fitted = kind.fit(&train, &[true; 400], true, 3).expect("fits").fitted;
         let (alone, after) = (fitted.sizes(&one)[0], fitted.sizes(&train)[350]);
         let before_matters = matches!(kind, Kind::LstmAutoencoder(_));
         assert_eq!(alone != after, before_matters, "{kind:?}");
@@ -153,7 +153,7 @@ proptest! {
                 Kind::LstmAutoencoder(s) => Kind::LstmAutoencoder(Sequences { least_steps: 1, epochs: 1, length: 3, ..s }),
                 other => other,
             };
-            let trial = kind.fit(&train, &vec![true; train.len()], 1).expect("fits");
+            let trial = kind.fit(&train, &vec![true; train.len()], true, 1).expect("fits");
             let fine = |x: &f32| x.is_finite() && *x >= 0.0;
             prop_assert_eq!(trial.sizes.len(), train.len());
             prop_assert!(trial.sizes.iter().all(fine), "{:?} {:?}", kind, trial.sizes);

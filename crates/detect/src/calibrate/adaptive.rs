@@ -67,8 +67,6 @@ impl Adaptive {
         }
     }
 
-    /// Judges the next window by its score. `measured` is the score without what silence added: that a node once fell
-    /// silent is no reason to listen to it less.
     pub(super) fn push(&mut self, score: f32, measured: f32) -> Verdict {
         let now = self.now;
         self.now += 1;
@@ -172,7 +170,7 @@ mod tests {
     }
 
     fn verdicts(mut calibrator: Calibrator, scores: &[f32]) -> Vec<Verdict> {
-        scores.iter().map(|s| calibrator.push(*s)).collect()
+        scores.iter().map(|s| calibrator.push(*s, *s)).collect()
     }
 
     fn alarms(scores: &[f32]) -> Vec<bool> {
@@ -232,7 +230,7 @@ mod tests {
     fn a_smaller_budget_means_a_higher_threshold() {
         let at = |b: f64| {
             Calibrator::new(&noise(3000, 1), AlarmBudget::PerNodeMonth(b), 900)
-                .push(0.0)
+                .push(0.0, 0.0)
                 .threshold
         };
         assert!(at(0.5) > at(2.0) && at(2.0) > at(8.0));

@@ -91,13 +91,9 @@ impl Calibrator {
         }
     }
 
-    /// Judges the next window. A score that is NaN begins no alarm.
-    pub fn push(&mut self, score: f32) -> Verdict {
-        self.push_measured(score, score)
-    }
-
-    /// Judges the next window, whose score would be `measured` without what silence added to it.
-    pub fn push_measured(&mut self, score: f32, measured: f32) -> Verdict {
+    /// Judges the next window by its score; one that is NaN begins no alarm. `measured` is the score without what silence
+    /// added: that a node once fell silent is no reason for the adaptive rule to listen to it less.
+    pub fn push(&mut self, score: f32, measured: f32) -> Verdict {
         match self {
             Calibrator::Fixed(threshold) => Verdict {
                 threshold: *threshold,
@@ -112,23 +108,18 @@ impl Calibrator {
         }
     }
 
-    /// Judges a frame's windows in order.
-    pub fn judge_scores(&mut self, scores: &Scores) -> Vec<Verdict> {
+    /// Judges windows in order.
+    pub fn judge(&mut self, scores: &Scores) -> Vec<Verdict> {
         let pairs = scores.total.iter().zip(&scores.measured);
         pairs
-            .map(|(score, measured)| self.push_measured(*score, *measured))
+            .map(|(score, measured)| self.push(*score, *measured))
             .collect()
-    }
-
-    /// Judges windows in order.
-    pub fn judge(&mut self, scores: &[f32]) -> Vec<Verdict> {
-        scores.iter().map(|s| self.push(*s)).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::testing::{noise, policies};
+    use super::testing::{noise, policies, verdicts};
     use super::*;
 
     #[test]
@@ -139,7 +130,7 @@ mod tests {
         let mut other = one.clone();
         other[1200..].fill(9.0);
         for policy in policies() {
-            let judge = |scores: &[f32]| Calibrator::by(&policy, &reference, 900).judge(scores);
+            let judge = |scores: &[f32]| verdicts(&mut Calibrator::by(&policy, &reference, 900), scores);
             let (a, b) = (judge(&one), judge(&other));
             assert_eq!(a[..1200], b[..1200], "{policy}");
             assert_ne!(a[1200..], b[1200..], "{policy}");
@@ -152,9 +143,9 @@ mod tests {
         let mut scores = noise(1000, 2);
         scores[500..520].fill(4.0);
         for policy in policies() {
-            let verdicts = Calibrator::by(&policy, &reference, 900).judge(&scores);
-            assert!(verdicts[500..520].iter().any(|v| v.alarm), "{policy}");
-            let false_alarms = verdicts[..500].iter().filter(|v| v.alarm).count();
+            let found = verdicts(&mut Calibrator::by(&policy, &reference, 900), &scores);
+            assert!(found[500..520].iter().any(|v| v.alarm), "{policy}");
+            let false_alarms = found[..500].iter().filter(|v| v.alarm).count();
             assert!(false_alarms <= 20, "{policy}: {false_alarms} of 500 windows");
         }
     }
@@ -184,7 +175,7 @@ mod tests {
                 for step in [i64::MIN, -1, 0, 1, 900, i64::MAX] {
                     let mut rule = Calibrator::by(&policy, reference, step);
                     for _ in 0..300 {
-                        assert_eq!(rule.judge(&scores).len(), scores.len());
+                        assert_eq!(verdicts(&mut rule, &scores).len(), scores.len());
                     }
                 }
             }
@@ -199,11 +190,13 @@ mod tests {
         for policy in policies() {
             let mut with_nan = Calibrator::by(&policy, &reference, 900);
             assert!(
-                with_nan.judge(&[f32::NAN; 2000]).iter().all(|v| !v.alarm),
+                verdicts(&mut with_nan, &[f32::NAN; 2000])
+                    .iter()
+                    .all(|v| !v.alarm),
                 "{policy}"
             );
-            let verdicts = with_nan.judge(&scores);
-            assert!(verdicts[300..310].iter().any(|v| v.alarm), "{policy}");
+            let found = verdicts(&mut with_nan, &scores);
+            assert!(found[300..310].iter().any(|v| v.alarm), "{policy}");
         }
     }
 
@@ -216,7 +209,7 @@ mod tests {
                     budget: AlarmBudget::PerNodeMonth(budget),
                     ..policy
                 };
-                Calibrator::by(&policy, &reference, 900).push(0.0).threshold
+                Calibrator::by(&policy, &reference, 900).push(0.0, 0.0).threshold
             };
             assert!(threshold(0.5) >= threshold(4.0), "{policy}");
             assert!(threshold(4.0) > threshold(30.0), "{policy}");

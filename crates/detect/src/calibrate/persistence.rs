@@ -90,7 +90,7 @@ impl Persistent {
     }
 
     pub(super) fn push(&mut self, score: f32, measured: f32) -> Verdict {
-        let verdict = self.rule.push_measured(score, measured);
+        let verdict = self.rule.push(score, measured);
         self.latest.push_back(verdict.alarm);
         while self.latest.len() > self.persistence.windows {
             self.latest.pop_front();
@@ -123,7 +123,7 @@ mod tests {
     fn one_of_one_changes_nothing() -> Result<(), Error> {
         let mut rule = Persistent::new(Calibrator::Fixed(0.5), Persistence::new(1, 1)?);
         for score in [0.2, 0.7, 0.1, 0.9] {
-            assert_eq!(rule.push(score, score), Calibrator::Fixed(0.5).push(score));
+            assert_eq!(rule.push(score, score), Calibrator::Fixed(0.5).push(score, score));
         }
         Ok(())
     }

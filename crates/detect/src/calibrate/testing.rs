@@ -1,6 +1,6 @@
 //! Scores for the tests of rules.
 
-use super::{AlarmPolicy, Persistence, Rule};
+use super::{AlarmPolicy, Calibrator, Persistence, Rule, Verdict};
 
 /// Numbers between -0.5 and 0.5.
 pub(super) fn noise(count: usize, salt: u64) -> Vec<f32> {
@@ -12,6 +12,11 @@ pub(super) fn noise(count: usize, salt: u64) -> Vec<f32> {
         (state >> 40) as f32 / (1u64 << 24) as f32 - 0.5
     };
     (0..count).map(|_| next()).collect()
+}
+
+/// Verdicts on scores to which silence added nothing.
+pub(super) fn verdicts(calibrator: &mut Calibrator, scores: &[f32]) -> Vec<Verdict> {
+    scores.iter().map(|s| calibrator.push(*s, *s)).collect()
 }
 
 /// Every rule, by itself and asked to persist.

@@ -102,16 +102,16 @@ With a random split nearly every test window has a neighbour in training a quart
 gives more: that is the figure an operator will see.";
 
 fn plans(request: &Request<'_>, config: &Config, alarm: AlarmPolicy) -> Result<Vec<Plan>> {
-    let percentile = AlarmPolicy {
-        budget: AlarmBudget::Percentile(COMPARED_AT),
-        ..AlarmPolicy::default()
-    };
     let recipe = config.recipe().map_err(Misuse)?;
     let plan = |name: &str, recipe: Recipe, alarm: AlarmPolicy| Plan {
         name: name.to_owned(),
         recipe,
         alarm,
         split: None,
+    };
+    let compared = AlarmPolicy {
+        budget: AlarmBudget::Percentile(COMPARED_AT),
+        ..AlarmPolicy::default()
     };
     if request.both_splits {
         let kinds = [
@@ -127,7 +127,7 @@ fn plans(request: &Request<'_>, config: &Config, alarm: AlarmPolicy) -> Result<V
     let mut plans = vec![plan("local", recipe.clone(), alarm)];
     for other in request.compare {
         let recipe = Recipe::named(other, config.seed).map_err(|e| Misuse(e.to_string()))?;
-        plans.push(plan(other, recipe, percentile));
+        plans.push(plan(other, recipe, compared));
     }
     if request.ablation {
         plans.extend(
@@ -136,10 +136,10 @@ fn plans(request: &Request<'_>, config: &Config, alarm: AlarmPolicy) -> Result<V
                 .into_iter()
                 .map(|(name, recipe)| plan(name, recipe, alarm)),
         );
-        plans.push(plan("threshold at the 98th percentile", recipe, percentile));
+        plans.push(plan("threshold at the 98th percentile", recipe, compared));
         for baseline in ["pca", "paper"] {
             let recipe = Recipe::named(baseline, config.seed).map_err(|e| Misuse(e.to_string()))?;
-            plans.push(plan(baseline, recipe, percentile));
+            plans.push(plan(baseline, recipe, compared));
         }
     }
     Ok(plans)

@@ -63,8 +63,7 @@ impl ScoreCommand {
             let model = self.model(loaded.frame.node())?;
             let frame = &loaded.frame;
             let scored = model.score(frame);
-            let mut calibrator = Calibrator::by(&policy, model.reference(), model.step());
-            let verdicts = calibrator.judge_scores(&scored);
+            let verdicts = Calibrator::by(&policy, model.reference(), model.step()).judge(&scored);
             let scores = scored.total;
             if self.windows {
                 for ((time, score), v) in frame.times().iter().zip(&scores).zip(&verdicts) {
