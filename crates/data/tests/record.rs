@@ -177,6 +177,26 @@ fn flushed_rows_are_readable_while_the_writer_goes_on() {
 }
 
 #[test]
+fn a_whole_file_has_its_name_only_when_it_is_finished() {
+    let (folder, path) = folder();
+    ladder(&path, 3);
+    let mut writer = Writer::create_whole(&path, &Schema::new(["a"])).unwrap();
+    writer.push(1, &[5.0]).unwrap();
+    drop(writer);
+    assert_eq!(
+        Reader::open(&path).unwrap().rows(),
+        3,
+        "the old file is as it was"
+    );
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    let mut writer = Writer::create_whole(&path, &Schema::new(["a"])).unwrap();
+    writer.push(1, &[5.0]).unwrap();
+    writer.finish().unwrap();
+    assert_eq!(Reader::open(&path).unwrap().row(0).unwrap(), [5.0]);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
 fn appending_to_a_finished_file_continues_it() {
     let (_folder, path) = folder();
     ladder(&path, 25);

@@ -5,6 +5,7 @@ mod demo;
 mod export;
 mod generate;
 mod graph;
+mod import;
 mod import_model;
 mod train;
 mod watch;
@@ -26,6 +27,7 @@ enum Command {
     Demo(demo::Demo),
     Generate(generate::Generate),
     Graph(graph::GraphCommand),
+    Import(import::ImportTelemetry),
     Train(train::Train),
     Backtest(watch::BacktestCommand),
     Score(watch::ScoreCommand),
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
         Command::Demo(demo) => demo.run(),
         Command::Generate(generate) => generate.run(),
         Command::Graph(graph) => graph.run(),
+        Command::Import(import) => import.run(),
         Command::Train(train) => train.run(),
         Command::Backtest(backtest) => backtest.run(),
         Command::Score(score) => score.run(),

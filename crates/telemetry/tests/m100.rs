@@ -90,7 +90,7 @@ fn metrics_of_all_nodes_become_windows_of_each_node() -> Result<()> {
     );
     assert_eq!(
         report.files,
-        [out.path().join("2.rec"), out.path().join("10.rec")]
+        [out.path().join("2.record"), out.path().join("10.record")]
     );
     let frame = records::load(&report.files[1])?;
     assert_eq!((frame.node(), frame.step()), ("10", 60));
@@ -214,7 +214,7 @@ fn frames_survive_a_record_file() -> Result<()> {
         vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0],
     )?
     .with_truth(vec![Truth::Anomalous, Truth::Unknown, Truth::Healthy])?;
-    let path = folder.path().join("n1.rec");
+    let path = folder.path().join("n1.record");
     records::save(&frame, &path)?;
     assert_eq!(records::load(&path)?, frame);
     Ok(())

@@ -300,6 +300,11 @@ fn files_are_the_same_bytes_in_any_order_and_readable() -> std::result::Result<(
     assert_eq!(reader.names().len(), 460);
     let record = synod_data::record::Reader::open(forwards.join("0.record"))?;
     let frame = cluster.node(0)?;
+    let loaded = synod_telemetry::sources::records::load(forwards.join("0.record"))?;
+    assert_eq!(
+        (loaded.node(), loaded.step(), loaded.times(), loaded.truth()),
+        (frame.node(), frame.step(), frame.times(), frame.truth())
+    );
     for row in [0, 1000, frame.rows() - 1] {
         assert!(
             record

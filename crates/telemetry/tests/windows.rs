@@ -1,6 +1,9 @@
 //! Streaming windows against a group-by over all samples.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+};
 
 use proptest::prelude::*;
 use synod_telemetry::{
@@ -249,5 +252,43 @@ fn sources_may_give_one_metric_after_the_other() -> Result<()> {
     assert_eq!(frames[0].times(), [0, 60, 120, 180, 240]);
     assert_eq!(frames[0].metrics()[4], "b_avg");
     assert_eq!(frames[0].row(3), [3.0, 0.0, 3.0, 3.0, 3.0, 0.0, 3.0, 3.0]);
+    Ok(())
+}
+
+#[test]
+fn windows_that_waited_in_a_file_come_back_in_order() -> Result<()> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let scratch = folder.path().join("scratch");
+    let settings = Settings {
+        width: 60,
+        ..Settings::default()
+    };
+    let mut kept = Nodes::new(settings, Keep::All)?;
+    let mut spilled = Nodes::new(settings, Keep::All)?.spilling(&scratch, 7)?;
+    for i in 0..4000i64 {
+        let (node, metric) = (
+            ["n1", "n2", "n10"][i as usize % 3],
+            ["a", "b"][i as usize % 7 / 4],
+        );
+        for nodes in [&mut kept, &mut spilled] {
+            nodes.push(node, metric, Kind::Gauge, i * 1700, (i % 13) as f64)?;
+        }
+    }
+    assert!(
+        fs::metadata(&scratch).expect("a file").len() > 1000,
+        "some windows waited there"
+    );
+    assert_eq!(kept.counts(), spilled.counts());
+    let (kept, spilled) = (kept.frames()?, spilled.frames()?);
+    assert_eq!(kept.len(), 3);
+    for (a, b) in kept.iter().zip(&spilled) {
+        assert_eq!(
+            (a.node(), a.times(), a.metrics()),
+            (b.node(), b.times(), b.metrics())
+        );
+        let bits = |f: &synod_telemetry::Frame| f.values().iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+        assert_eq!(bits(a), bits(b));
+    }
+    assert!(!scratch.exists());
     Ok(())
 }

@@ -25,6 +25,8 @@ use crate::error::{Error, Place, Result, io_error};
 /// so and adds the index. A writer that is dropped finishes too, but cannot say whether that worked.
 pub struct Writer {
     path: PathBuf,
+    /// Where the file is until it is finished, if it is to be whole or absent.
+    unnamed: Option<PathBuf>,
     file: File,
     schema: Schema,
     entries: Vec<Entry>,
@@ -41,6 +43,26 @@ impl Writer {
     /// Makes an empty file, in place of an old one of that name if there is one.
     pub fn create(path: impl AsRef<Path>, schema: &Schema) -> Result<Writer> {
         let path = path.as_ref();
+        let (mut writer, beside) = Writer::begin(path, schema)?;
+        // The header is complete before the file has its name, so no crash leaves a file without one.
+        writer
+            .file
+            .sync_all()
+            .and_then(|()| fs::rename(&beside, path))
+            .map_err(io_error("write the record file's header", path))?;
+        sync_folder(path);
+        writer.unnamed = None;
+        Ok(writer)
+    }
+
+    /// Makes a file that gets its name when [`Writer::finish`] has synced it, once: for many files that are written from
+    /// front to back. A writer that is dropped before leaves nothing, and an old file of that name as it was.
+    pub fn create_whole(path: impl AsRef<Path>, schema: &Schema) -> Result<Writer> {
+        Ok(Writer::begin(path.as_ref(), schema)?.0)
+    }
+
+    /// A file under its preliminary name, with a header that is not yet synced.
+    fn begin(path: &Path, schema: &Schema) -> Result<(Writer, PathBuf)> {
         let header = header::encode(schema)?;
         if Parts::of(schema, schema.rows_per_page as usize).is_none() {
             return Err(Error::Setting(format!(
@@ -57,13 +79,11 @@ impl Writer {
             .open(&beside)
             .map_err(io_error("create the record file", &beside))?;
         lock(&file, path)?;
-        // The header is complete before the file has its name, so no crash leaves a file without one.
         file.write_all(&header)
-            .and_then(|()| file.sync_all())
-            .and_then(|()| fs::rename(&beside, path))
             .map_err(io_error("write the record file's header", path))?;
-        sync_folder(path);
-        Ok(Writer::over(path, file, schema.clone(), header.len() as u64))
+        let mut writer = Writer::over(path, file, schema.clone(), header.len() as u64);
+        writer.unnamed = Some(beside.clone());
+        Ok((writer, beside))
     }
 
     /// Opens a file to add rows. Cuts off what an interrupted writer left torn, which [`Writer::recovered`] then tells.
@@ -109,6 +129,7 @@ impl Writer {
     fn over(path: &Path, file: File, schema: Schema, end: u64) -> Writer {
         Writer {
             path: path.to_path_buf(),
+            unnamed: None,
             file,
             schema,
             entries: Vec::new(),
@@ -190,7 +211,12 @@ impl Writer {
         self.write_at_end(&index)?;
         self.file
             .sync_all()
-            .map_err(io_error("sync the record file", &self.path))
+            .map_err(io_error("sync the record file", &self.path))?;
+        if let Some(beside) = &self.unnamed {
+            fs::rename(beside, &self.path).map_err(io_error("name the record file", &self.path))?;
+            self.unnamed = None;
+        }
+        Ok(())
     }
 
     fn write_page(&mut self) -> Result<()> {
@@ -232,7 +258,10 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        let _ = self.close();
+        let _ = match &self.unnamed {
+            Some(beside) => fs::remove_file(beside).map_err(io_error("remove the unfinished file", beside)),
+            None => self.close(),
+        };
     }
 }
 

@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 use synod_detect::features::Scaling;
 use synod_detect::{AlarmBudget, AlarmPolicy, Recipe, Rule, Split};
+use synod_telemetry::sources::m100;
 use toml::Spanned;
 
 use crate::train::Misuse;
@@ -71,6 +72,10 @@ pub(crate) enum Judged {
 pub(crate) enum Kind {
     Parquet,
     Csv,
+    /// Record files, which say their nodes, times and labels themselves.
+    Record,
+    /// M100's windows by node: times in `timestamp` and labels in `value` unless said otherwise.
+    M100,
     /// A cluster that is generated, with faults whose truth is known.
     Synthetic,
 }
@@ -119,7 +124,14 @@ impl Config {
     }
 
     pub(crate) fn parse(text: &str) -> Result<Config, String> {
-        let config: Config = toml::from_str(text).map_err(|e| e.to_string().trim_end().to_owned())?;
+        let mut config: Config = toml::from_str(text).map_err(|e| e.to_string().trim_end().to_owned())?;
+        let at = line(text, config.data.span());
+        let usual = config
+            .data
+            .get_mut()
+            .fill_in()
+            .map_err(|e| format!("line {at}: {e}"));
+        usual?;
         let data = config.data.get_ref();
         let synthetic = data.kind == Kind::Synthetic;
         let sized = data.nodes.or(data.days).is_some()
@@ -250,6 +262,29 @@ fn parsed<T: std::str::FromStr<Err = synod_detect::Error>>(text: &Spanned<String
         .map_err(|e: T::Err| (text.span(), e.to_string()))
 }
 
+impl DataConfig {
+    /// Sets what the kind decides, and refuses what it decides otherwise.
+    fn fill_in(&mut self) -> Result<(), &'static str> {
+        match self.kind {
+            Kind::Record => {
+                if self.label.is_some() || self.time.is_some() || self.step.is_some() {
+                    return Err(
+                        "a record file says its times, step and labels itself; remove `time`, `step` and `label`",
+                    );
+                }
+                self.label = Some("label".to_owned());
+            }
+            Kind::M100 => {
+                let usual = m100::aggregated();
+                self.time = self.time.take().or(usual.time);
+                self.label = self.label.take().or(usual.label);
+            }
+            Kind::Parquet | Kind::Csv | Kind::Synthetic => {}
+        }
+        Ok(())
+    }
+}
+
 fn line(text: &str, at: std::ops::Range<usize>) -> usize {
     text.get(..at.start).unwrap_or(text).matches('\n').count() + 1
 }
@@ -265,20 +300,21 @@ fn duration<'de, D: serde::Deserializer<'de>>(source: D) -> Result<Option<i64>, 
             "{text:?} is no duration; write it as \"30s\", \"15m\", \"1h\" or \"1d\""
         ))
     };
-    let unit = text.char_indices().last().ok_or_else(wrong)?;
+    seconds(&text).map(Some).ok_or_else(wrong)
+}
+
+/// The seconds of a duration such as `30s`, `15m`, `1h` or `7d`; none if it is none or no time at all.
+pub(crate) fn seconds(text: &str) -> Option<i64> {
+    let unit = text.char_indices().last()?;
     let seconds = match unit.1 {
         's' => 1,
         'm' => 60,
         'h' => 3600,
         'd' => 86_400,
-        _ => return Err(wrong()),
+        _ => return None,
     };
-    let count: i64 = text[..unit.0].trim().parse().map_err(|_| wrong())?;
-    count
-        .checked_mul(seconds)
-        .filter(|s| *s > 0)
-        .map(Some)
-        .ok_or_else(wrong)
+    let count: i64 = text[..unit.0].trim().parse().ok()?;
+    count.checked_mul(seconds).filter(|s| *s > 0)
 }
 
 /// A pattern relative to the configuration file or, if nothing is there, to the current folder.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use synod_detect::{History, Split, SplitKind};
-use synod_telemetry::sources::Table;
+use synod_telemetry::sources::{Table, records};
 use synod_telemetry::synthetic::{Cluster, ClusterOptions};
 use synod_telemetry::{Frame, Truth, load_glob};
 
@@ -101,7 +101,16 @@ impl Files {
     /// The files a configuration names.
     fn of(config: &Config, path: &Path, split: Split) -> Result<Files> {
         let data = config.data.get_ref();
-        let find = |pattern: &str| load_glob(&beside(path, pattern).to_string_lossy());
+        let find = |pattern: &str| -> Result<Vec<PathBuf>> {
+            let files = load_glob(&beside(path, pattern).to_string_lossy())?;
+            match files.iter().find(|file| !records::is_record(file)) {
+                Some(other) if data.kind == Kind::Record => bail!(
+                    "{} is no record file; name its kind in [data], or make record files with synod import",
+                    other.display()
+                ),
+                _ => Ok(files),
+            }
+        };
         let table = Table {
             time: data.time.clone(),
             label: data.label.clone(),

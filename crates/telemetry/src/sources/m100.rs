@@ -14,6 +14,7 @@ use std::{
 
 use synod_data::record::{Reader, Schema, Writer};
 
+pub use super::m100_states::{STATE, states};
 use super::{
     Table, io,
     m100_columns::{Contents, each},
@@ -21,7 +22,7 @@ use super::{
 };
 use crate::{
     error::Result,
-    frame::{Dropped, Truth},
+    frame::{Dropped, Frame, Truth},
     metric::metric,
     pattern::{matches, natural_order},
     windows::{Counts, Keep, MetricId, Settings, Stats, Windows},
@@ -77,18 +78,60 @@ pub struct Report {
     pub samples: Counts,
 }
 
+/// How far an import is.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// So many of so many metrics are windows.
+    Metrics(usize, usize),
+    /// So many of so many nodes have their file.
+    Nodes(usize, usize),
+}
+
+/// Gives the truth of a node's windows, which come as a frame without metrics.
+pub type Labeller<'a> = dyn FnMut(&Frame) -> Result<Vec<Truth>> + 'a;
+
 impl Raw {
-    /// Imports all months under `root` into `<out>/<node>.rec`, which [`records::load`] reads.
+    /// Imports all months under `root` into `<out>/<node>.record`, which [`records::load`] reads. Nothing is known of any
+    /// window.
     pub fn import(&self, root: impl AsRef<Path>, out: impl AsRef<Path>) -> Result<Report> {
+        let unknown = &mut |frame: &Frame| Ok(vec![Truth::Unknown; frame.rows()]);
+        self.import_labelled(root, out, unknown, &mut |_| {})
+    }
+
+    /// Like [`Raw::import`], with labels, and telling how far it is.
+    pub fn import_labelled(
+        &self,
+        root: impl AsRef<Path>,
+        out: impl AsRef<Path>,
+        labeller: &mut Labeller<'_>,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Report> {
         let (root, out) = (root.as_ref(), out.as_ref());
         let mut report = Report::default();
         let files = self.find(root, &mut report)?;
         let scratch = out.join(SCRATCH);
         fs::create_dir_all(&scratch).map_err(io("make the folder", &scratch))?;
+        let done = self
+            .columns(&files, &scratch, &mut report, progress)
+            .and_then(|columns| self.nodes(&columns, out, &mut report, labeller, progress));
+        let removed = fs::remove_dir_all(&scratch).map_err(io("remove the scratch folder", &scratch));
+        done.and(removed)?;
+        Ok(report)
+    }
+
+    /// Streams every metric of all nodes into its scratch file.
+    fn columns(
+        &self,
+        files: &[(String, Vec<PathBuf>)],
+        scratch: &Path,
+        report: &mut Report,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Vec<Merge>> {
         let mut columns = Vec::new();
         for (number, (name, months)) in files.iter().enumerate() {
-            let path = scratch.join(format!("{number}.rec"));
-            match self.column(name, months, &path, &mut report)? {
+            let path = scratch.join(format!("{number}.record"));
+            progress(Progress::Metrics(number, files.len()));
+            match self.column(name, months, &path, report)? {
                 Some(parts) => {
                     report.metrics.push(name.clone());
                     columns.push(Merge {
@@ -102,10 +145,7 @@ impl Raw {
                 }),
             }
         }
-        self.nodes(&columns, out, &mut report)?;
-        drop(columns);
-        fs::remove_dir_all(&scratch).map_err(io("remove the scratch folder", &scratch))?;
-        Ok(report)
+        Ok(columns)
     }
 
     /// The files of every metric to import, months in order.
@@ -150,7 +190,7 @@ impl Raw {
     ) -> Result<Option<Parts>> {
         let mut names = Vec::new();
         self.keep.name(name, &mut names);
-        let mut spill = Spill::new(Writer::create(path, &Schema::new(names))?, self.keep);
+        let mut spill = Spill::new(Writer::create_whole(path, &Schema::new(names))?, self.keep);
         let kind = metric(name, None).kind;
         let mut places: HashMap<String, usize> = HashMap::new();
         let mut nodes: Vec<(String, Windows)> = Vec::new();
@@ -188,7 +228,14 @@ impl Raw {
     }
 
     /// Writes a record file per node.
-    fn nodes(&self, columns: &[Merge], out: &Path, report: &mut Report) -> Result<()> {
+    fn nodes(
+        &self,
+        columns: &[Merge],
+        out: &Path,
+        report: &mut Report,
+        labeller: &mut Labeller<'_>,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<()> {
         let mut names = Vec::new();
         report
             .metrics
@@ -197,10 +244,15 @@ impl Raw {
         let nodes: BTreeSet<&String> = columns.iter().flat_map(|column| column.parts.keys()).collect();
         let mut nodes: Vec<&String> = nodes.into_iter().collect();
         nodes.sort_by(|a, b| natural_order(a, b));
-        for node in nodes {
-            let path = out.join(format!("{node}.rec"));
-            let mut writer = Writer::create(&path, &records::schema(node, self.settings.width, &names))?;
-            merge(columns, node, &mut writer)?;
+        for (number, node) in nodes.iter().enumerate() {
+            progress(Progress::Nodes(number, nodes.len()));
+            let path = records::file(out, node)?;
+            let step = self.settings.width;
+            let times = times(columns, node)?;
+            let windows = Frame::new(node.as_str(), step, times, Vec::new(), Vec::new())?;
+            let truth = labeller(&windows)?;
+            let mut writer = Writer::create_whole(&path, &records::schema(node, step, &names))?;
+            merge(columns, &windows.with_truth(truth)?, &mut writer)?;
             writer.finish()?;
             report.files.push(path);
         }
@@ -273,40 +325,48 @@ struct Merge {
     parts: Parts,
 }
 
-/// Writes the windows of one node, each with the values of all metrics that have it.
-fn merge(columns: &[Merge], node: &str, writer: &mut Writer) -> Result<()> {
-    let rows = |column: &Merge| -> Vec<usize> {
-        let runs = column.parts.get(node).into_iter().flatten();
+impl Merge {
+    /// The rows of a node, which are in the order of their times.
+    fn rows(&self, node: &str) -> impl Iterator<Item = usize> {
+        let runs = self.parts.get(node).into_iter().flatten();
         runs.flat_map(|&(first, count)| first..first + count)
-            .rev()
-            .collect()
-    };
-    // The next row of every metric is the last of its list.
-    let mut left: Vec<Vec<usize>> = columns.iter().map(rows).collect();
-    let mut next = Vec::with_capacity(columns.len());
-    for (column, left) in columns.iter().zip(&left) {
-        next.push(left.last().map(|&row| column.reader.time(row)).transpose()?);
     }
-    let mut row = Vec::new();
-    while let Some(start) = next.iter().flatten().min().copied() {
-        row.clear();
-        for ((column, left), next) in columns.iter().zip(&mut left).zip(&mut next) {
-            if *next != Some(start) {
-                row.extend(std::iter::repeat_n(f32::NAN, column.reader.columns()));
-                continue;
-            }
-            if let Some(at) = left.pop() {
-                row.extend_from_slice(column.reader.row(at)?);
-            }
-            *next = left.last().map(|&row| column.reader.time(row)).transpose()?;
+}
+
+/// The starts of all windows that any metric of a node has.
+fn times(columns: &[Merge], node: &str) -> Result<Vec<i64>> {
+    let mut times = BTreeSet::new();
+    for column in columns {
+        for row in column.rows(node) {
+            times.insert(column.reader.time(row)?);
         }
-        records::push(writer, start, Truth::Unknown, &row)?;
+    }
+    Ok(times.into_iter().collect())
+}
+
+/// Writes the windows of one node, each with the values of all metrics that have it.
+fn merge(columns: &[Merge], windows: &Frame, writer: &mut Writer) -> Result<()> {
+    let mut rows: Vec<_> = columns
+        .iter()
+        .map(|column| column.rows(windows.node()).peekable())
+        .collect();
+    let mut values = Vec::new();
+    for (&start, &truth) in windows.times().iter().zip(windows.truth()) {
+        values.clear();
+        for (column, rows) in columns.iter().zip(&mut rows) {
+            let next = rows.peek().map(|&row| column.reader.time(row)).transpose()?;
+            match rows.next_if(|_| next == Some(start)) {
+                Some(row) => values.extend_from_slice(column.reader.row(row)?),
+                None => values.extend(std::iter::repeat_n(f32::NAN, column.reader.columns())),
+            }
+        }
+        records::push(writer, start, truth, &values)?;
     }
     Ok(())
 }
 
 /// The entries of a folder whose names begin with a prefix, as the rest of the name and the path, in natural order.
-fn parts(folder: &Path, prefix: &str) -> Result<Vec<(String, PathBuf)>> {
+pub(super) fn parts(folder: &Path, prefix: &str) -> Result<Vec<(String, PathBuf)>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).map_err(io("list the folder", folder))? {
         let entry = entry.map_err(io("list the folder", folder))?;
@@ -320,10 +380,7 @@ fn parts(folder: &Path, prefix: &str) -> Result<Vec<(String, PathBuf)>> {
 
 /// A node's name, if it may be the name of a file.
 fn checked(node: &str, path: &Path) -> Result<String> {
-    let plain = node
-        .chars()
-        .all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'));
-    if node.is_empty() || node.len() > 200 || node.starts_with('.') || node == SCRATCH || !plain {
+    if !records::is_name(node) {
         let problem = format!("{node:?} cannot be the name of a node");
         return Err(source(
             path,

@@ -33,6 +33,15 @@ pub(super) enum Contents {
 
 /// Gives every row that has a time, a value and a node to `row`, as node, milliseconds since 1970 and value.
 pub(super) fn each(path: &Path, row: &mut dyn FnMut(&str, i64, f64) -> Result<()>) -> Result<Contents> {
+    each_where(path, None, row)
+}
+
+/// Like [`each`], but of a file with a column of that name only the rows in which it has that text.
+pub(super) fn each_where(
+    path: &Path,
+    tag: Option<(&str, &str)>,
+    row: &mut dyn FnMut(&str, i64, f64) -> Result<()>,
+) -> Result<Contents> {
     let file = File::open(path).map_err(io("open the file", path))?;
     let mut refused = None;
     let mut give = |node: &str, time, value| match row(node, time, value) {
@@ -43,7 +52,7 @@ pub(super) fn each(path: &Path, row: &mut dyn FnMut(&str, i64, f64) -> Result<()
         }
     };
     // The decoder may panic on hostile input.
-    let decoded = catch_unwind(AssertUnwindSafe(|| decode(file, &mut give)));
+    let decoded = catch_unwind(AssertUnwindSafe(|| decode(file, tag, &mut give)));
     if let Some(error) = refused {
         return Err(error);
     }
@@ -54,7 +63,11 @@ pub(super) fn each(path: &Path, row: &mut dyn FnMut(&str, i64, f64) -> Result<()
     }
 }
 
-fn decode(file: File, give: &mut dyn FnMut(&str, i64, f64) -> bool) -> Decoded<Contents> {
+fn decode(
+    file: File,
+    tag: Option<(&str, &str)>,
+    give: &mut dyn FnMut(&str, i64, f64) -> bool,
+) -> Decoded<Contents> {
     let reader = SerializedFileReader::new(file)?;
     let schema = reader.metadata().file_metadata().schema_descr_ptr();
     let (time, value, node) = (
@@ -69,23 +82,39 @@ fn decode(file: File, give: &mut dyn FnMut(&str, i64, f64) -> bool) -> Decoded<C
         return Ok(Contents::Text);
     }
     let unit = unit(&schema.column(time))?;
+    let (tag, wanted) = match tag {
+        Some((name, wanted)) => (Some(find(&schema, name)?), wanted.as_bytes()),
+        None => (None, [].as_slice()),
+    };
+    let mut tags = Column::new(tag.map_or(0, |i| schema.column(i).max_def_level()));
     let full = [time, value, node].map(|i| schema.column(i).max_def_level());
     let (mut times, mut values, mut nodes) =
         (Column::new(full[0]), Column::new(full[1]), Column::new(full[2]));
     for number in 0..reader.num_row_groups() {
         let group = reader.get_row_group(number)?;
         let mut columns = [time, value, node].map(|i| group.get_column_reader(i));
+        let mut tagged = tag.map(|i| group.get_column_reader(i));
         loop {
             let [t, v, n] = &mut columns;
             let rows = times.wholes(t)?;
             if values.numbers(v)? != rows || nodes.texts(n)? != rows {
                 return Err(ParquetError::General("the columns differ in length".to_owned()));
             }
+            if let Some(column) = &mut tagged
+                && tags.texts(column)? != rows
+            {
+                return Err(ParquetError::General("the columns differ in length".to_owned()));
+            }
             if rows == 0 {
                 break;
             }
-            for ((t, v), n) in times.rows.iter().zip(&values.rows).zip(&nodes.rows) {
+            for (row, ((t, v), n)) in times.rows.iter().zip(&values.rows).zip(&nodes.rows).enumerate() {
+                let fits = || match tags.rows.get(row) {
+                    Some(text) => text.as_ref().is_some_and(|text| text.data() == wanted),
+                    None => tag.is_none(),
+                };
                 if let (Some(t), Some(v), Some(n)) = (t, v, n)
+                    && fits()
                     && let Ok(node) = std::str::from_utf8(n.data())
                     && !give(node, unit.milliseconds(*t), *v)
                 {

@@ -1,6 +1,6 @@
 //! Where telemetry comes from.
 //!
-//! [`Table`] loads one file per node whose rows are windows already. Everything else gives single [`Sample`]s to a function,
+//! [`Table`] loads one file per node whose rows are windows already, [`records`] writes such files. Everything else gives single [`Sample`]s to a function,
 //! usually [`Nodes::take`](crate::windows::Nodes::take), which makes windows of them.
 
 pub mod exposition;
@@ -9,6 +9,7 @@ pub mod ipmi;
 pub mod ldms;
 pub mod m100;
 mod m100_columns;
+mod m100_states;
 pub mod prometheus;
 pub mod records;
 mod table;

@@ -1,15 +1,19 @@
-//! One file per node: Parquet or CSV whose rows are windows.
+//! One file per node: Parquet, CSV or record files whose rows are windows.
 
 use std::path::Path;
 
-use synod_data::readers::{self, Batch, Options, RowReader};
+use synod_data::{
+    readers::{self, Batch, Options, RowReader},
+    record::Reader,
+};
 
 use super::{
-    source,
+    records, source,
     table_columns::{Choice, Columns, text_times},
     table_rows::Rows,
 };
 use crate::{
+    align,
     error::{Error, Result},
     frame::Frame,
     pattern::load_glob,
@@ -18,12 +22,15 @@ use crate::{
 /// Seconds between rows of a file that has no times.
 const STEP: i64 = 60;
 const BATCH: usize = 4096;
+const EMPTY: &str = "record something first, or leave the file out";
 
 /// How to read files of one node each.
 ///
 /// The node's name is the file's name without its extension. Missing and infinite values, and the number that DCGM writes
 /// for "blank", are NaN. Rows come out in the order of their times; of rows with the same time, the first of those with the
 /// fewest missing values is kept. [`Loaded::notes`] says what was changed.
+///
+/// A record file says its own node, times, step and labels; of the settings below only the patterns apply to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
     /// The time column; without it, a column of type timestamp or of the name `timestamp` or `time`, if there is one.
@@ -56,6 +63,9 @@ impl Table {
                 "step = {step} s makes no windows; give at least 1"
             )));
         }
+        if records::is_record(path) {
+            return self.record(path);
+        }
         let mut notes = Vec::new();
         let columns = Columns::of(path)?;
         let choice = columns.choose(self, path, &mut notes)?;
@@ -64,11 +74,7 @@ impl Table {
             rows.times = text_times(path, name, rows.len())?;
         }
         if rows.len() == 0 {
-            return Err(source(
-                path,
-                "it holds no rows",
-                "record something first, or leave the file out",
-            ));
+            return Err(source(path, "it holds no rows", EMPTY));
         }
         rows.without_sentinels(&mut notes);
         let step = self.place_in_time(&mut rows, &choice, &mut notes);
@@ -82,6 +88,27 @@ impl Table {
         let node = node_name(path, &mut notes);
         let truth = rows.truth();
         let frame = Frame::new(node, step, rows.times, choice.metrics, rows.values)?.with_truth(truth)?;
+        Ok(Loaded {
+            frame: frame.with_dropped(choice.dropped),
+            notes,
+        })
+    }
+
+    /// Loads a record file, without the columns that are not wanted.
+    fn record(&self, path: &Path) -> Result<Loaded> {
+        let frame = records::load(path)?;
+        if frame.rows() == 0 {
+            return Err(source(path, "it holds no rows", EMPTY));
+        }
+        let mut notes = Vec::new();
+        let lost = Reader::open(path)?.recovered().map(ToString::to_string);
+        notes.extend(lost);
+        let columns = Columns::plain(frame.metrics());
+        let choice = columns.metrics(self, Choice::default(), path, &mut notes)?;
+        let frame = match choice.dropped.is_empty() {
+            true => frame,
+            false => align::select(&frame, &choice.metrics)?.frame,
+        };
         Ok(Loaded {
             frame: frame.with_dropped(choice.dropped),
             notes,

@@ -31,6 +31,7 @@ pub(super) struct Columns {
 }
 
 /// What is taken from a file.
+#[derive(Default)]
 pub(super) struct Choice {
     pub(super) metrics: Vec<String>,
     pub(super) time: Option<String>,
@@ -58,6 +59,16 @@ impl Columns {
         })
     }
 
+    /// Columns of numbers, none of which is a time or a label.
+    pub(super) fn plain(names: &[String]) -> Columns {
+        Columns {
+            numbers: names.to_vec(),
+            others: Vec::new(),
+            parquet: false,
+            stamps: Vec::new(),
+        }
+    }
+
     pub(super) fn choose(&self, table: &Table, path: &Path, notes: &mut Vec<String>) -> Result<Choice> {
         let time = match &table.time {
             Some(name) => Some(self.known(name, "time", path)?),
@@ -71,14 +82,24 @@ impl Columns {
             Some(name) if is_text(&name) => (Some(name), None),
             other => (None, other),
         };
-        let mut choice = Choice {
-            metrics: Vec::new(),
+        let choice = Choice {
             exact_time: time.as_ref().is_some_and(|name| self.stamps.contains(name)),
             time,
             text_time,
             label: table.label.clone(),
-            dropped: Vec::new(),
+            ..Choice::default()
         };
+        self.metrics(table, choice, path, notes)
+    }
+
+    /// The choice with its metrics; an error if there are none.
+    pub(super) fn metrics(
+        &self,
+        table: &Table,
+        mut choice: Choice,
+        path: &Path,
+        notes: &mut Vec<String>,
+    ) -> Result<Choice> {
         self.sort_out(table, &mut choice);
         for pattern in &table.include {
             if !self.numbers.iter().any(|name| matches(pattern, name)) {

@@ -1,8 +1,12 @@
 //! The windows of many nodes, kept as frames.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 use super::{
+    spill::{Run, Spill},
     stats::Stats,
     stream::{Counts, MetricId, Settings, WindowRow, Windows},
 };
@@ -45,13 +49,17 @@ impl Keep {
     }
 }
 
-/// Samples of many nodes and metrics by name. Closed windows are kept in memory until [`Nodes::frames`].
+/// Samples of many nodes and metrics by name. Closed windows are kept until [`Nodes::frames`] or [`Nodes::each_frame`], in
+/// memory unless [`Nodes::spilling`] gave them a file.
 ///
 /// Every metric has its own open windows, so sources may give one metric after the other or all of them together.
 pub struct Nodes {
     settings: Settings,
     keep: Keep,
     nodes: BTreeMap<String, BTreeMap<String, Series>>,
+    spill: Option<Spill>,
+    /// Closed windows in memory.
+    waiting: usize,
 }
 
 /// One metric of one node.
@@ -59,6 +67,8 @@ struct Series {
     windows: Windows,
     starts: Vec<i64>,
     values: Vec<f32>,
+    /// Windows before these that went to the scratch file.
+    spilled: Vec<Run>,
 }
 
 impl Series {
@@ -69,27 +79,34 @@ impl Series {
             windows,
             starts: Vec::new(),
             values: Vec::new(),
+            spilled: Vec::new(),
         })
     }
 
-    fn push(&mut self, time: i64, value: f64, keep: Keep) {
-        let Series {
-            windows,
-            starts,
-            values,
-        } = self;
-        windows.push(MetricId(0), time, value, &mut |row| {
+    /// Takes a sample and returns how many windows it closed.
+    fn push(&mut self, time: i64, value: f64, keep: Keep) -> usize {
+        let before = self.starts.len();
+        let (starts, values) = (&mut self.starts, &mut self.values);
+        self.windows.push(MetricId(0), time, value, &mut |row| {
             append(row, keep, starts, values)
         });
+        self.starts.len() - before
     }
 
-    fn finish(&mut self, keep: Keep) {
-        let Series {
-            windows,
-            starts,
-            values,
-        } = self;
-        windows.finish(&mut |row| append(row, keep, starts, values));
+    /// Closes all windows and brings back those in the scratch file.
+    fn finish(&mut self, keep: Keep, spill: &mut Option<Spill>) -> Result<()> {
+        let (starts, values) = (&mut self.starts, &mut self.values);
+        self.windows.finish(&mut |row| append(row, keep, starts, values));
+        if let Some(spill) = spill.as_mut().filter(|_| !self.spilled.is_empty()) {
+            let (mut starts, mut values) = (Vec::new(), Vec::new());
+            for run in std::mem::take(&mut self.spilled) {
+                spill.read(run, &mut starts, &mut values)?;
+            }
+            starts.append(&mut self.starts);
+            values.append(&mut self.values);
+            (self.starts, self.values) = (starts, values);
+        }
+        Ok(())
     }
 }
 
@@ -106,7 +123,16 @@ impl Nodes {
             settings,
             keep,
             nodes: BTreeMap::new(),
+            spill: None,
+            waiting: 0,
         })
+    }
+
+    /// Lets closed windows of all metrics, once there are `limit` of them, go to a scratch file. It must not exist, and is
+    /// removed in the end.
+    pub fn spilling(mut self, path: impl AsRef<Path>, limit: usize) -> Result<Nodes> {
+        self.spill = Some(Spill::create(path.as_ref(), limit)?);
+        Ok(self)
     }
 
     /// Takes a sample; node and metric begin to exist with their first one, which also decides the metric's kind.
@@ -116,8 +142,11 @@ impl Nodes {
             .get_mut(node)
             .and_then(|metrics| metrics.get_mut(metric));
         if let Some(series) = known {
-            series.push(time, value, self.keep);
-            return Ok(());
+            self.waiting += series.push(time, value, self.keep);
+            return match self.spill.as_ref().is_some_and(|s| self.waiting >= s.limit) {
+                true => self.relieve(),
+                false => Ok(()),
+            };
         }
         let metrics = self.nodes.entry(node.to_owned()).or_default();
         if metrics.len() >= MAX_METRICS {
@@ -126,7 +155,7 @@ impl Nodes {
             )));
         }
         let mut series = Series::new(self.settings, kind)?;
-        series.push(time, value, self.keep);
+        self.waiting += series.push(time, value, self.keep);
         metrics.insert(metric.to_owned(), series);
         Ok(())
     }
@@ -142,19 +171,52 @@ impl Nodes {
         all.fold(Counts::default(), |sum, series| sum + series.windows.counts())
     }
 
+    /// Moves closed windows to the scratch file.
+    #[cold]
+    fn relieve(&mut self) -> Result<()> {
+        let all = self.nodes.values_mut().flat_map(BTreeMap::values_mut);
+        let waiting = all.filter(|series| !series.starts.is_empty());
+        if let Some(spill) = &mut self.spill {
+            spill.write(waiting.map(|s| (&mut s.starts, &mut s.values, &mut s.spilled)))?;
+            self.waiting = 0;
+        }
+        Ok(())
+    }
+
     /// Closes all windows: a frame per node, nodes and metrics in natural order. A node without a window has no frame.
     pub fn frames(self) -> Result<Vec<Frame>> {
-        let (keep, step) = (self.keep, self.settings.width);
+        let mut frames = Vec::with_capacity(self.nodes.len());
+        self.each_frame(&mut |frame| {
+            frames.push(frame);
+            Ok(())
+        })?;
+        Ok(frames)
+    }
+
+    /// Like [`Nodes::frames`], but gives one frame after the other to `sink`, so that only one is in memory.
+    pub fn each_frame(self, sink: &mut dyn FnMut(Frame) -> Result<()>) -> Result<()> {
+        let (keep, step, mut spill) = (self.keep, self.settings.width, self.spill);
         let mut nodes: Vec<(String, BTreeMap<String, Series>)> = self.nodes.into_iter().collect();
         nodes.sort_by(|a, b| natural_order(&a.0, &b.0));
-        let mut frames = Vec::with_capacity(nodes.len());
         for (name, mut metrics) in nodes {
-            metrics.values_mut().for_each(|series| series.finish(keep));
+            for series in metrics.values_mut() {
+                series.finish(keep, &mut spill)?;
+            }
             if metrics.values().any(|series| !series.starts.is_empty()) {
-                frames.push(frame(name, metrics, keep, step)?);
+                sink(frame(name, metrics, keep, step)?)?;
             }
         }
-        Ok(frames)
+        Ok(())
+    }
+
+    /// How many nodes there are.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether there are no nodes.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
     }
 }
 

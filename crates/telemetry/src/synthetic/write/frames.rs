@@ -10,12 +10,13 @@ use parquet::errors::Result as ParquetResult;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type};
-use synod_data::record::{Label, LabelKind, Schema, Writer};
+use synod_data::record::Writer;
 
 use super::{Written, parquet_error, whole};
 use crate::error::Result;
 use crate::frame::{Frame, Truth};
-use crate::synthetic::cluster::Parts;
+use crate::sources::records;
+use crate::synthetic::{cluster::Parts, options::STEP};
 
 /// A Parquet file with a row group per frame.
 pub(super) fn parquet(parts: Parts<'_>, path: &Path) -> Result<Written> {
@@ -127,10 +128,9 @@ pub(super) fn label(truth: Truth) -> Option<f64> {
     }
 }
 
-/// A record file.
-pub(super) fn record(parts: Parts<'_>, path: &Path) -> Result<Written> {
-    let schema = Schema::new(parts.columns().to_vec()).labelled(LabelKind::Real);
-    let mut writer = Writer::create(path, &schema)?;
+/// A record file, as imports write them.
+pub(super) fn record(parts: Parts<'_>, node: &str, path: &Path) -> Result<Written> {
+    let mut writer = Writer::create_whole(path, &records::schema(node, STEP, parts.columns()))?;
     let mut written = Written {
         columns: parts.columns().len(),
         ..Written::default()
@@ -139,8 +139,7 @@ pub(super) fn record(parts: Parts<'_>, path: &Path) -> Result<Written> {
         let frame = frame?;
         written.add(frame.truth());
         for (row, (time, truth)) in frame.times().iter().zip(frame.truth()).enumerate() {
-            let label = label(*truth).map_or(f32::NAN, |l| l as f32);
-            writer.push_labelled(*time, Label::Real(label), frame.row(row))?;
+            records::push(&mut writer, *time, *truth, frame.row(row))?;
         }
     }
     writer.finish()?;

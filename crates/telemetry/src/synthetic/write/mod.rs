@@ -24,7 +24,7 @@ pub enum Layout {
     /// As in the M100 aggregated data: `<node>.parquet` with `timestamp`, `<metric>_avg`, `_std`, `_min`, `_max` and the
     /// label as `value` (above zero is anomalous, null is unknown).
     Parquet,
-    /// A record file `<node>.record`, its times in seconds and its labels 1, 0 or NaN.
+    /// A record file `<node>.record`, which [`records::load`](crate::sources::records::load) reads.
     Record,
 }
 
@@ -56,7 +56,7 @@ pub fn write_node(
     let parts = cluster.parts(node, PART)?;
     let written = match layout {
         Layout::Parquet => frames::parquet(parts, &path)?,
-        Layout::Record => frames::record(parts, &path)?,
+        Layout::Record => frames::record(parts, &cluster.name(node), &path)?,
     };
     Ok((path, written))
 }
