@@ -38,7 +38,7 @@ pub(crate) fn score(nodes: usize, repetitions: usize) -> Result<()> {
     // Each detector in memory of its own, as it is in use.
     let models: Vec<NodeModel> = (0..nodes).map(|_| model.clone()).collect();
     let windows: Vec<Frame> = (0..nodes)
-        .map(|n| node(2, 100 + n as u64))
+        .map(|n| node(1, 100 + n as u64))
         .collect::<Result<_>>()?;
     let mut milliseconds = vec![];
     let mut sum = 0.0f64;
