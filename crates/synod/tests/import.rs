@@ -112,10 +112,18 @@ fn raw_metrics_become_the_windows_they_were_made_of_and_are_watched() {
         );
         assert!(got.rows() + 5 > want.rows());
         assert!(labelled.iter().any(|(_, truth)| *truth == Truth::Anomalous));
-        let power: Vec<f32> = column(&got, "ipmi.total_power_avg").collect();
-        let close = power.iter().zip(column(&want, "total_power_avg"));
-        let close = close.filter(|(a, b)| (**a - b).abs() < 0.01 || a.is_nan() && b.is_nan());
-        assert!(got.rows() != want.rows() || close.count() == got.rows());
+        let power = |frame: &Frame, metric| -> Vec<(i64, f32)> {
+            let all = frame.times().iter().copied().zip(column(frame, metric));
+            all.filter(|(_, value)| !value.is_nan()).collect()
+        };
+        let (got, want) = (
+            power(&got, "ipmi.total_power_avg"),
+            power(&want, "total_power_avg"),
+        );
+        assert_eq!(got.len(), want.len());
+        for (a, b) in got.iter().zip(&want) {
+            assert!(a.0 == b.0 && (a.1 - b.1).abs() < 0.01, "{a:?} {b:?}");
+        }
     }
     let result = backtest(
         site.path(),
