@@ -174,7 +174,7 @@ impl Lstm {
         let (reader, writer, weight, bias) = self.layers();
         let (n, gates) = (self.width.max(1), 4 * self.hidden);
         let clipped: Vec<f32> = rows.values().iter().copied().map(seen).collect();
-        let read = reader.from_inputs(&clipped, rows.len());
+        let read = reader.outputs_of(&clipped, rows.len());
         let all: Vec<usize> = (0..rows.len()).collect();
         for ends in all.chunks(TOGETHER) {
             let read_at = |back: usize| {
@@ -182,7 +182,7 @@ impl Lstm {
                 ends.iter().map(place).map(|at| &read[at..at + gates])
             };
             let state = reader.run(ends.len(), self.length, read_at);
-            let given = writer.from_inputs(&state, ends.len());
+            let given = writer.outputs_of(&state, ends.len());
             let state = writer.run(ends.len(), self.length, |_| given.chunks_exact(gates));
             let outputs = dense(&state, weight, bias, ends.len(), self.hidden, n);
             let judged = rows.values()[ends[0] * n..].chunks_exact(n);
@@ -217,7 +217,7 @@ impl<'a> Cell<'a> {
     }
 
     /// The inputs' part of the gates.
-    fn from_inputs(&self, inputs: &[f32], rows: usize) -> Vec<f32> {
+    fn outputs_of(&self, inputs: &[f32], rows: usize) -> Vec<f32> {
         dense(
             inputs,
             self.from_input,
