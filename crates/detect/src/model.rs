@@ -376,7 +376,9 @@ impl NodeModel {
             for (run, present) in runs.iter_mut().zip(prepared.present(row)) {
                 *run = if *present { 0 } else { *run + 1 };
             }
-            let longer = |i: usize| self.usual[i] && runs[i] > self.silences[i].saturating_mul(LONGER).saturating_add(SLACK);
+            let longer = |i: usize| {
+                self.usual[i] && runs[i] > self.silences[i].saturating_mul(LONGER).saturating_add(SLACK)
+            };
             (0..runs.len()).any(longer)
         };
         (0..prepared.len()).map(absent).collect()
