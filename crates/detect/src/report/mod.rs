@@ -2,7 +2,7 @@
 //!
 //! The page is for a person who is paged at night and does not trust us: first the alarms and their price, then the
 //! evidence, then the methods. It loads nothing from anywhere, and works without its script. Names of nodes and metrics
-//! come from outside and are escaped by [`html!`], the only way text enters the page.
+//! come from outside and are escaped by `html!`, the only way text enters the page.
 
 #[macro_use]
 mod html;

@@ -48,7 +48,7 @@ pub(super) struct Windowing {
 pub(super) enum Kept {
     /// The mean, under the metric's own name.
     Mean,
-    /// <metric>_avg, _std, _min and _max.
+    /// METRIC_avg, _std, _min and _max.
     All,
 }
 

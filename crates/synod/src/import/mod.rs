@@ -40,7 +40,7 @@ pub(crate) struct ImportTelemetry {
 /// Where windows go, what is known of them, and which metrics are wanted.
 #[derive(Args)]
 struct Target {
-    /// The folder that gets <node>.record files; it must be empty or not exist.
+    /// The folder that gets NODE.record files; it must be empty or not exist.
     #[arg(long)]
     out: PathBuf,
     /// Patterns with * of the metrics to take; all if not given.
