@@ -38,6 +38,7 @@ pub(super) fn report(
     let all: Vec<&Found> = results.iter().flat_map(|n| &n.events).collect();
     let mut shown = all.clone();
     shown.sort_by(|a, b| (b.peak - b.threshold).total_cmp(&(a.peak - a.threshold)));
+    one_of_each_outage(&mut shown, &all, results.len());
     shown.truncate(ALARMS);
     let medians = peers(history, &shown, &all)?;
     let steps = results.iter().map(|n| n.model.steps()).max().unwrap_or(0);
@@ -60,7 +61,11 @@ pub(super) fn report(
         config: context.config.to_owned(),
         arms: arms.iter().map(arm).collect(),
         nodes: results.iter().map(series).collect(),
-        alarms: shown.iter().zip(&medians).map(|(a, m)| alarm(a, m)).collect(),
+        alarms: shown
+            .iter()
+            .zip(&medians)
+            .map(|(a, m)| alarm(a, m, together(a, &all)))
+            .collect(),
         heatmaps: pictured(results).filter_map(heatmap).collect(),
         examples: pictured(results).filter_map(example).collect(),
         dropped: dropped(results),
@@ -139,7 +144,29 @@ fn series(node: &NodeResult) -> NodeSeries {
     }
 }
 
-fn alarm(found: &Found, medians: &BTreeMap<String, f32>) -> Alarm {
+/// How many nodes were in alarm when this one was highest.
+fn together(alarm: &Found, all: &[&Found]) -> usize {
+    let then = |a: &&&Found| a.from <= alarm.peak_at && alarm.peak_at < a.to;
+    let nodes: BTreeSet<&str> = all.iter().filter(then).map(|a| a.node.as_str()).collect();
+    nodes.len()
+}
+
+/// Keeps one alarm of each time when more than half of the nodes were in alarm: one cause, one card.
+fn one_of_each_outage(shown: &mut Vec<&Found>, all: &[&Found], nodes: usize) {
+    let mut kept: Vec<&Found> = vec![];
+    shown.retain(|alarm| {
+        if nodes < 3 || together(alarm, all) * 2 <= nodes {
+            return true;
+        }
+        let known = kept.iter().any(|k| k.from < alarm.to && alarm.from < k.to);
+        if !known {
+            kept.push(alarm);
+        }
+        !known
+    });
+}
+
+fn alarm(found: &Found, medians: &BTreeMap<String, f32>, together: usize) -> Alarm {
     let cause = |m: &synod_detect::Contribution| Cause {
         metric: m.metric.clone(),
         observed: m.observed.unwrap_or(f32::NAN),
@@ -155,7 +182,14 @@ fn alarm(found: &Found, medians: &BTreeMap<String, f32>) -> Alarm {
         threshold: found.threshold,
         p_value: found.p_value,
         kind: kind(found),
-        summary: summary(found),
+        summary: match together {
+            0..=2 => summary(found),
+            many => format!(
+                "{} {} other nodes were in alarm with it.",
+                summary(found),
+                many - 1
+            ),
+        },
         causes: found.metrics.iter().map(cause).collect(),
     }
 }
