@@ -147,13 +147,7 @@ pub(super) enum Schedule {
 impl Config {
     /// Reads and checks a file. A mistake in it is shown with its line.
     pub(super) fn read(path: &Path) -> Result<(Config, String)> {
-        let reading = || format!("cannot read the configuration {}", path.display());
-        let length = std::fs::metadata(path).with_context(reading)?.len();
-        if length > LARGEST {
-            let problem = format!("{}: {length} bytes are no configuration", path.display());
-            return Err(Misuse(problem).into());
-        }
-        let text = std::fs::read_to_string(path).with_context(reading)?;
+        let text = read_text(path)?;
         let config = Config::parse(&text).map_err(|e| Misuse(format!("{}: {e}", path.display())))?;
         Ok((config, text))
     }
@@ -257,6 +251,17 @@ impl TrainConfig {
             Schedule::Warmup { epochs } => NnSchedule::Warmup { epochs: epochs.get() },
         })
     }
+}
+
+/// The text of a configuration file.
+pub(crate) fn read_text(path: &Path) -> Result<String> {
+    let reading = || format!("cannot read the configuration {}", path.display());
+    let length = std::fs::metadata(path).with_context(reading)?.len();
+    if length > LARGEST {
+        let problem = format!("{}: {length} bytes are no configuration", path.display());
+        return Err(Misuse(problem).into());
+    }
+    std::fs::read_to_string(path).with_context(reading)
 }
 
 fn place<T>(text: &str, value: &Spanned<T>) -> String {

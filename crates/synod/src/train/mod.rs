@@ -19,6 +19,7 @@ use synod_data::pipeline::Position;
 use synod_nn::{Callback, EarlyStopping, Fit, Flow, Loss, Model, Progress};
 
 use self::config::Config;
+pub(crate) use self::config::read_text;
 use self::data::{Rows, Split};
 use self::feed::PipelineFeed;
 use self::folder::{Folder, Log, Past, Standing};

@@ -2,17 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde::Deserialize;
 use synod_detect::features::Scaling;
 use synod_detect::{AlarmBudget, AlarmPolicy, Recipe, Rule, Split};
 use synod_telemetry::sources::m100;
 use toml::Spanned;
 
-use crate::train::Misuse;
-
-/// A file larger than this is no configuration.
-const LARGEST: u64 = 1 << 20;
+use crate::train::{Misuse, read_text};
 
 /// What to watch, with what, at what cost.
 #[derive(Clone, Debug, Deserialize)]
@@ -112,13 +109,7 @@ type Mistake = (std::ops::Range<usize>, String);
 impl Config {
     /// Reads and checks a file. A mistake in it is shown with its line.
     pub(crate) fn read(path: &Path) -> Result<(Config, String)> {
-        let reading = || format!("cannot read the configuration {}", path.display());
-        let length = std::fs::metadata(path).with_context(reading)?.len();
-        if length > LARGEST {
-            let problem = format!("{}: {length} bytes are no configuration", path.display());
-            return Err(Misuse(problem).into());
-        }
-        let text = std::fs::read_to_string(path).with_context(reading)?;
+        let text = read_text(path)?;
         let config = Config::parse(&text).map_err(|e| Misuse(format!("{}: {e}", path.display())))?;
         Ok((config, text))
     }
