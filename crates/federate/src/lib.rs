@@ -1,0 +1,20 @@
+//! Federated learning: rounds, strategies, compression, partitions, simulation.
+//!
+//! Everything a server or a client decides is a pure function here; simulation and network differ in who moves the bytes.
+#![forbid(unsafe_code)]
+
+mod client;
+pub mod compress;
+mod error;
+pub mod moments;
+pub mod partition;
+mod random;
+pub mod round;
+pub mod select;
+pub mod simulate;
+pub mod strategy;
+mod sum;
+
+pub use client::ClientId;
+pub use error::{Error, Result};
+pub use random::Random;

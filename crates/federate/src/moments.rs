@@ -1,0 +1,1 @@
+//! Scaling and principal components from sums over clients.

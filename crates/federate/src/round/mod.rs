@@ -1,0 +1,1 @@
+//! A round as a state machine: events in, actions out.

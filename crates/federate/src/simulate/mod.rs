@@ -1,0 +1,1 @@
+//! Federations of many clients on one machine.

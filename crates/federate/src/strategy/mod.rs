@@ -1,0 +1,1 @@
+//! What a server makes of the updates of a round.

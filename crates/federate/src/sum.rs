@@ -1,0 +1,1 @@
+//! Sums that do not depend on the order of what is added.
