@@ -12,6 +12,7 @@ mod error;
 pub mod evaluate;
 mod evidence;
 pub mod features;
+mod habits;
 mod model;
 mod moments;
 mod recipe;

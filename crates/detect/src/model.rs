@@ -5,7 +5,8 @@ use synod_telemetry::{Frame, Truth};
 
 use crate::detector::{Detector, Fitted, Trial};
 use crate::error::{Error, Result};
-use crate::features::{Features, Prepared, View};
+use crate::features::{Features, View};
+use crate::habits::Habits;
 use crate::recipe::{Member, Recipe};
 use crate::smooth::{Average, quantile};
 
@@ -15,9 +16,6 @@ pub(crate) const FEWEST_WINDOWS: usize = 50;
 /// Sizes below this are all the same.
 const NOTHING: f32 = 1e-6;
 
-/// A metric measured in this share of the training windows is missed when it is not there.
-const USUAL: f64 = 0.9;
-
 /// How much a score grows when all usual metrics are silent. Far above any threshold: a node that tells nothing of itself
 /// is to be looked at.
 const SILENCE: f32 = 20.0;
@@ -25,11 +23,9 @@ const SILENCE: f32 = 20.0;
 /// Windows that silence must last to count.
 const LASTING: usize = 3;
 
-/// How much a score grows while a metric has been silent for much longer than ever in training, which is so from
-/// `LONGER` times its longest silence, and `SLACK` windows more, on.
-const ABSENCE: f32 = 2.0;
-const LONGER: usize = 2;
-const SLACK: usize = 4;
+/// How much a score grows while a metric has been silent, or has stood still, for much longer than ever in training.
+/// Just above where an alarm begins, however quiet the rest of the node is.
+const BROKEN: f32 = 2.0;
 
 /// How sharply the most alarmed member is heard above the others.
 const SHARPNESS: f32 = 0.5;
@@ -48,9 +44,7 @@ pub struct NodeModel {
     features: Features,
     members: Vec<Judge>,
     silence: bool,
-    usual: Vec<bool>,
-    /// The longest silence of every metric in training, in windows.
-    silences: Vec<usize>,
+    habits: Habits,
     unit: Spread,
     /// The scores of the training windows, as far as possible from detectors that had not seen them.
     reference: Vec<f32>,
@@ -148,18 +142,13 @@ impl NodeModel {
             members.push(judge);
             training.push(scores);
         }
-        let rows = prepared.len();
-        let present = |c: usize| (0..rows).filter(|r| prepared.present(*r)[c]).count();
-        let usual = (0..features.width())
-            .map(|c| present(c) as f64 >= USUAL * rows as f64)
-            .collect();
+        let habits = Habits::learn(&prepared, &healthy, features.width());
         let mut model = NodeModel {
             step: frame.step(),
             features,
             members,
             silence: recipe.silence,
-            usual,
-            silences: vec![],
+            habits,
             unit: Spread {
                 middle: 0.0,
                 distance: 1.0,
@@ -167,8 +156,7 @@ impl NodeModel {
             reference: vec![],
             trained_on: count,
         };
-        model.silences = longest_silences(&prepared, model.features.width());
-        let heard = model.hear(&training, &model.silence_of(&prepared));
+        let heard = model.hear(&training, &model.habits.silence(&prepared));
         let known = heard.iter().zip(&healthy).filter(|(_, h)| **h);
         model.reference = known.map(|(s, _)| *s).collect();
         if recipe.typical {
@@ -190,7 +178,7 @@ impl NodeModel {
             let rows = views.iter().find(|(v, _)| *v == judge.view).map(|(_, r)| r);
             members.push(rows.map_or_else(Vec::new, |rows| judge.scores(&judge.fitted.sizes(rows))));
         }
-        let silence = self.silence_of(&prepared);
+        let silence = self.habits.silence(&prepared);
         let none = vec![0.0; silence.len()];
         let measured = self
             .hear(&members, &none)
@@ -203,12 +191,12 @@ impl NodeModel {
             .map(|s| self.unit.apply(*s))
             .collect();
         if self.silence {
-            let absent = self.absences(&prepared);
+            let broken = self.habits.broken(&prepared);
             total
                 .iter_mut()
-                .zip(absent)
-                .filter(|(_, a)| *a)
-                .for_each(|(t, _)| *t += ABSENCE);
+                .zip(broken)
+                .filter(|(_, b)| *b)
+                .for_each(|(t, _)| *t = t.max(0.0) + BROKEN);
         }
         Scores {
             total,
@@ -250,8 +238,10 @@ impl NodeModel {
 
     /// The metrics that make a window unusual, the strongest first, by the members that found it so.
     pub fn explain(&self, frame: &Frame, row: usize) -> Vec<Contribution> {
-        // Counters, changes and trends need what was before.
-        let before = BEFORE.saturating_add(self.features.look_back());
+        // Counters, changes, trends and rests need what was before.
+        let before = BEFORE
+            .max(self.habits.look_back())
+            .saturating_add(self.features.look_back());
         let prepared = self
             .features
             .prepare(&frame.slice(row.saturating_sub(before)..row + 1));
@@ -282,19 +272,15 @@ impl NodeModel {
                 expected = parts.expected;
             }
         }
-        let missing: Vec<bool> = (0..width)
-            .map(|c| self.usual[c] && !prepared.present(last)[c])
-            .collect();
+        let missing = self.habits.missing(&prepared, last);
         let silent = missing.iter().filter(|m| **m).count();
         if self.silence && silent > 0 {
-            let usual = self.usual.iter().filter(|u| **u).count().max(1);
+            let usual = self.habits.usual().max(1);
             let weight = (SILENCE * silent as f32 / usual as f32).min(20.0).exp();
-            shares
-                .iter_mut()
-                .zip(&missing)
-                .filter(|(_, m)| **m)
-                .for_each(|(s, _)| *s += weight / silent as f32);
-            heard += weight;
+            heard += blame(&mut shares, &missing, weight);
+        }
+        if self.silence {
+            heard += blame(&mut shares, &self.habits.broken_last(&prepared), BROKEN.exp());
         }
         let trend = |c: usize| {
             Some(prepared.trend(last, c))
@@ -319,31 +305,13 @@ impl NodeModel {
     /// Whether the parts fit together, as they may not if they come from a file.
     pub(crate) fn check(&self) -> std::result::Result<(), String> {
         let width = self.features.width();
-        if self.members.is_empty()
-            || self.usual.len() != width
-            || self.silences.len() != width
-            || self.step <= 0
-            || width == 0
-        {
+        if self.members.is_empty() || !self.habits.suits(width) || self.step <= 0 || width == 0 {
             return Err("its parts are of different sizes".to_owned());
         }
         match self.members.iter().all(|j| j.fitted.suits(width) && j.smooth > 0) {
             true => Ok(()),
             false => Err(format!("a detector does not fit {width} features")),
         }
-    }
-
-    fn silence_of(&self, prepared: &Prepared) -> Vec<f32> {
-        let usual = self.usual.iter().filter(|u| **u).count().max(1) as f32;
-        let share = |row: usize| {
-            let missing = prepared
-                .present(row)
-                .iter()
-                .zip(&self.usual)
-                .filter(|(p, u)| **u && !**p);
-            missing.count() as f32 / usual
-        };
-        (0..prepared.len()).map(share).collect()
     }
 
     /// The weighted mean of the members' scores on an exponential scale, so that the most alarmed is heard, and silence.
@@ -368,33 +336,6 @@ impl NodeModel {
         };
         (0..silence.len()).map(one).collect()
     }
-
-    /// Whether, at each window, some metric has been silent for much longer than ever in training.
-    fn absences(&self, prepared: &Prepared) -> Vec<bool> {
-        let mut runs = vec![0usize; self.features.width()];
-        let absent = |row: usize| {
-            for (run, present) in runs.iter_mut().zip(prepared.present(row)) {
-                *run = if *present { 0 } else { *run + 1 };
-            }
-            let longer = |i: usize| {
-                self.usual[i] && runs[i] > self.silences[i].saturating_mul(LONGER).saturating_add(SLACK)
-            };
-            (0..runs.len()).any(longer)
-        };
-        (0..prepared.len()).map(absent).collect()
-    }
-}
-
-/// The longest run of windows without a value, metric by metric.
-fn longest_silences(prepared: &Prepared, width: usize) -> Vec<usize> {
-    let (mut runs, mut longest) = (vec![0usize; width], vec![0usize; width]);
-    for row in 0..prepared.len() {
-        for (i, present) in prepared.present(row).iter().enumerate() {
-            runs[i] = if *present { 0 } else { runs[i] + 1 };
-            longest[i] = longest[i].max(runs[i]);
-        }
-    }
-    longest
 }
 
 /// The middle of scores, and how far the 98th percentile of a typical stretch lies above it.
@@ -406,6 +347,14 @@ fn typical(scores: &[f32]) -> Spread {
         middle,
         distance: (quantile(&highs, 0.5) - middle).max(0.05),
     }
+}
+
+/// Divides a weight among some metrics; returns it, or nothing if there are none.
+fn blame(shares: &mut [f32], metrics: &[bool], weight: f32) -> f32 {
+    let count = metrics.iter().filter(|m| **m).count();
+    let blamed = shares.iter_mut().zip(metrics).filter(|(_, m)| **m);
+    blamed.for_each(|(share, _)| *share += weight / count as f32);
+    if count > 0 { weight } else { 0.0 }
 }
 
 /// Drops the most unusual of what was kept.
