@@ -57,6 +57,21 @@ impl Habits {
         }
     }
 
+    /// The longest silence and the longest rest of every metric, in windows.
+    pub(crate) fn longest(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.silences.iter().copied().zip(self.rests.iter().copied())
+    }
+
+    /// Habits that allow at least as long a silence and as long a rest.
+    pub(crate) fn at_least(mut self, longest: impl IntoIterator<Item = (usize, usize)>) -> Habits {
+        let own = self.silences.iter_mut().zip(&mut self.rests);
+        for ((silence, rest), (others_silence, others_rest)) in own.zip(longest) {
+            *silence = others_silence.max(*silence);
+            *rest = others_rest.max(*rest);
+        }
+        self
+    }
+
     /// Whether they are those of as many metrics.
     pub(crate) fn suits(&self, width: usize) -> bool {
         let lengths = [self.silences.len(), self.rests.len()];
