@@ -57,6 +57,7 @@ fn arm(names: &[&str]) -> Arm {
 fn report(node: &str, metric: &str) -> Report {
     let series = series(node, 2880);
     Report {
+        improvements: vec![],
         name: "night shift".to_owned(),
         created: 1_664_582_400,
         step: 900,

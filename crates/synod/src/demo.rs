@@ -15,9 +15,9 @@ use crate::watch::{Request, run};
   synod demo --nodes 70 --days 90
   synod demo --json | jq '.arms[] | {arm, f1: .mean.f1, false_alarms: .mean.false_alarms_per_node_month}'
 
-The table sets Synod's detector beside two that are usual in papers: principal components, and the autoencoder of the
-Marconi100 paper, both alarmed at the 98th percentile of their training errors. The report shows every alarm with the
-metrics behind it.")]
+Nodes learn alone and then together, exchanging sums only; docs/watch.md says how. The table also sets Synod's detector
+beside two that are usual in papers: principal components, and the autoencoder of the Marconi100 paper, both alarmed at
+the 98th percentile of their training errors. The report shows every alarm with the metrics behind it.")]
 pub(crate) struct Demo {
     /// How many nodes.
     #[arg(long, default_value_t = 20)]
@@ -48,7 +48,8 @@ impl Demo {
         } = self;
         let config = format!(
             "name = \"demo\"\nseed = {seed}\n\n[data]\nkind = \"synthetic\"\nnodes = {nodes}\ndays = {days}\n\n\
-             [split]\nkind = \"chronological\"\ntrain = 0.5\n\n[alarm]\nbudget = \"2 per node-month\"\n"
+             [split]\nkind = \"chronological\"\ntrain = 0.5\n\n[alarm]\nbudget = \"2 per node-month\"\n\n\
+             [federation]\narms = [\"local\", \"federated\"]\n"
         );
         // The configuration of the demo is one that anyone could have written, and it stays to be changed.
         std::fs::create_dir_all(&self.runs)

@@ -62,6 +62,17 @@ impl Covariance {
         (fitted, largest)
     }
 
+    /// How unlikely rows are, as the mean of minus the logarithm of their density per feature, less a constant.
+    pub(crate) fn surprise(&self, rows: &Rows) -> f64 {
+        let (n, k) = (self.mean.len().max(1) as f64, self.precision.len());
+        let rest = f64::from(self.rest);
+        let kept = self.precision.iter().map(|p| (f64::from(*p) + rest).ln());
+        let volume = kept.sum::<f64>() + (n - k as f64) * rest.ln();
+        let sizes = self.sizes(rows);
+        let size = sizes.iter().map(|s| f64::from(*s)).sum::<f64>() / sizes.len().max(1) as f64;
+        (size - volume / n) / 2.0
+    }
+
     pub(super) fn width(&self) -> usize {
         self.mean.len()
     }
@@ -159,5 +170,32 @@ impl Detector for Covariance {
         };
         let (expected, shares) = row.iter().enumerate().map(part).unzip();
         Parts { expected, shares }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_rows_are_like_surprises_less_than_what_they_are_not_like() {
+        let value = |i: usize| {
+            let (t, f) = (i / 3, i % 3);
+            let cause = ((t * 37 % 101) as f32 - 50.0) / 25.0;
+            cause * (f + 1) as f32 + ((i * 53 % 97) as f32 - 48.0) / 100.0
+        };
+        let rows = Rows::new(3, (0..3000).map(value).collect());
+        let flat = Rows::new(3, (0..3000).map(|i| value(i * 31 % 3000)).collect());
+        let fit = |rows: &Rows| Covariance::from_moments(&Moments::of(rows), 0.01, None).0;
+        assert!(fit(&rows).surprise(&rows) + 0.1 < fit(&flat).surprise(&rows));
+    }
+
+    #[test]
+    fn the_surprise_is_that_of_a_gaussian() {
+        // One feature of variance 1, to which a ridge of 1 adds as much: density of variance 2.
+        let rows = Rows::new(1, [1.0, -1.0].repeat(50));
+        let (gaussian, _) = Covariance::from_moments(&Moments::of(&rows), 1.0, None);
+        let expected = 0.5 * (2f64.ln() + 1.0 / 2.0);
+        assert!((gaussian.surprise(&rows) - expected).abs() < 1e-5);
     }
 }

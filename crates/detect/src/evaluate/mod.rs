@@ -21,6 +21,7 @@
 
 mod bootstrap;
 mod curve;
+mod difference;
 mod events;
 mod mean;
 mod metrics;
@@ -30,6 +31,7 @@ mod vus;
 
 pub use bootstrap::{Bootstrap, Interval, Intervals, intervals_over_nodes, intervals_over_windows};
 pub use curve::{Curve, curve};
+pub use difference::{difference, mean_difference};
 pub use events::{Event, EventKind, Events, events, true_segments};
 pub use mean::{Mean, mean};
 pub use metrics::Metrics;

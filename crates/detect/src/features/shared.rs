@@ -199,14 +199,13 @@ fn column(frame: &Frame, index: usize) -> Vec<f32> {
 }
 
 impl Features {
-    /// A node's features with centres and scales that it shares with others, and how many independent windows its history
-    /// is worth. Metrics that vary nowhere are left out; those that do not vary here are used as the others use them.
+    /// A node's features with centres and scales that it shares with others. Metrics that vary nowhere are left out; those that do not vary here are used as the others use them.
     pub fn shared(
         frame: &Frame,
         healthy: &[bool],
         scales: &Scales,
         settings: &FeatureSettings,
-    ) -> Result<(Features, f64)> {
+    ) -> Result<Features> {
         if settings.scaling != Scaling::Standard || settings.detrend.is_some() {
             return Err(Error::Setting(
                 "nodes share means and deviations; use scaling = \"standard\" and no detrend with a federation".into(),
@@ -214,7 +213,7 @@ impl Features {
         }
         let told = frame.dropped().iter();
         let mut dropped: Vec<(String, String)> = told.map(|d| (d.metric.clone(), d.reason.clone())).collect();
-        let (mut columns, mut worth) = (vec![], vec![]);
+        let mut columns = vec![];
         for (index, name) in frame.metrics().iter().enumerate() {
             let Some((counter, fleet)) = scales.most(name) else {
                 dropped.push((name.clone(), "it varies in no node's training windows".to_owned()));
@@ -229,7 +228,6 @@ impl Features {
                 continue;
             }
             let (values, changes) = own.shrunk(fleet);
-            worth.push(own.count * fleet.independent());
             columns.push(Column {
                 name: name.clone(),
                 counter,
@@ -243,14 +241,12 @@ impl Features {
                 problem: "it has no metric that varies in any node's training windows".to_owned(),
             });
         }
-        worth.sort_by(f64::total_cmp);
-        let features = Features {
+        Ok(Features {
             step: frame.step(),
             compress: settings.compress,
             detrend: None,
             columns,
             dropped,
-        };
-        Ok((features, worth[worth.len() / 2]))
+        })
     }
 }

@@ -8,7 +8,7 @@ use super::recent::Keep;
 use crate::backtest::{Backtest, History, NodeResult, Outcome};
 use crate::error::{Error, Result};
 use crate::features::Scales;
-use crate::model::{Draft, NodeModel};
+use crate::model::{Draft, Found, NodeModel};
 use crate::parallel::in_order;
 use crate::recipe::Recipe;
 
@@ -31,19 +31,20 @@ pub struct Compared {
     pub choices: Vec<Choice>,
 }
 
-/// How a node chose on the last quarter of its own training time: it learns with others unless that would have raised more
-/// alarms in healthy windows.
+/// How a node chose on the last quarter of its own training time, without labels: it learns with others unless they make
+/// its windows clearly harder to foretell.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Choice {
     /// The node.
     pub node: String,
     /// Whether it learns with others.
     pub federated: bool,
-    /// The share of healthy windows in alarm, had it learnt alone.
-    pub alone: f64,
-    /// The same, with others.
-    pub together: f64,
+    /// How much better others let it foretell its windows, in log density per metric.
+    pub gain: f64,
 }
+
+/// A loss in log density per metric that is too small to tell nodes of another kind.
+const TOLERATED: f64 = 0.015;
 
 /// A node that has learnt both ways, before its scores are measured.
 struct Both {
@@ -201,11 +202,11 @@ impl Gathering<'_> {
             .flatten()
             .map(|both| self.unit(fleet, both))
             .collect();
-        units.into_iter().for_each(|unit| fleet.add_unit(unit));
+        units.iter().for_each(|unit| fleet.add_unit(unit));
         drafts
     }
 
-    fn unit(&self, fleet: &Fleet, both: &Both) -> crate::model::Spread {
+    fn unit(&self, fleet: &Fleet, both: &Both) -> Found {
         let marks = fleet.marks(&both.together);
         both.together.draft.unit(Some(&marks))
     }
@@ -220,15 +221,10 @@ impl Gathering<'_> {
         let both = both.as_ref().map_err(|e| Error::Setting(e.to_string()))?;
         let (_, test, notes) = self.history.node(index)?;
         let marks = fleet.marks(&both.together);
-        let (alone, together) = (
-            both.alone.rehearse(None, &self.backtest.alarm),
-            both.together.draft.rehearse(Some(&marks), &self.backtest.alarm),
-        );
         let choice = Choice {
             node: test.node().to_owned(),
-            federated: together <= alone,
-            alone,
-            together,
+            federated: both.together.gain > -TOLERATED,
+            gain: both.together.gain,
         };
         let local = both.alone.clone().finish(None);
         let federated = both.together.draft.clone().finish(Some(&marks));

@@ -3,12 +3,13 @@
 use serde::{Deserialize, Serialize};
 use synod_telemetry::Frame;
 
-use super::sums::{Shape, Shapes, SpreadSums};
+use super::alike::gain;
+use super::sums::{Shape, Shapes, SpreadSums, place};
 use crate::detector::Prior;
 use crate::error::{Error, Result};
 use crate::features::{Features, Scales, View};
 use crate::habits::Habits;
-use crate::model::{Draft, Fit, Marks, NodeModel, Spread, healthy};
+use crate::model::{Draft, Fit, Found, Mark, Marks, NodeModel, healthy};
 use crate::moments::Moments;
 use crate::recipe::Recipe;
 use crate::rows::Rows;
@@ -16,11 +17,8 @@ use crate::rows::Rows;
 /// What the covariance of others is worth, as a share of the windows that one of them has.
 const SHAPE_WORTH: f64 = 0.25;
 
-/// How many independent windows the others' word on what scores usually are is worth: about two months.
-const MARKS_WORTH: f64 = 200.0;
-
 /// How far above the usual the unit of scores is set, in deviations between nodes: what one node has not met yet, others have.
-const UNMET: f64 = 1.0;
+const UNMET: f64 = 0.5;
 
 /// What all nodes know together: sums alone.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -35,15 +33,16 @@ pub struct Fleet {
 #[derive(Clone, Debug)]
 pub(super) struct Told {
     pub(super) scales: Scales,
-    pub(super) members: Vec<Spread>,
-    pub(super) unit: Spread,
+    pub(super) members: Vec<Found>,
+    pub(super) unit: Found,
 }
 
-/// A node's members, fitted with the fleet, and how many independent windows its history is worth.
+/// A node's members, fitted with the fleet.
 #[derive(Clone, Debug)]
 pub(super) struct Learnt {
     pub(super) draft: Draft,
-    worth: f64,
+    /// How much better others let the node foretell its own windows, in log density per metric.
+    pub(super) gain: f64,
 }
 
 /// Whether a recipe can be learnt from sums.
@@ -89,8 +88,8 @@ impl Fleet {
         others.scales.remove(&told.scales);
         others.shapes.remove(shape);
         let members = others.members.iter_mut().zip(&told.members);
-        members.for_each(|(sums, own)| sums.remove(*own));
-        others.unit.remove(told.unit);
+        members.for_each(|(sums, own)| sums.remove(own));
+        others.unit.remove(&told.unit);
         others
     }
 
@@ -106,47 +105,51 @@ impl Fleet {
             others = Some(shapes);
         }
         let shapes = others.as_ref().unwrap_or(&self.shapes);
-        let fit: &mut Fit<'_> = &mut |i, member, rows, keep| {
-            let own = Moments::of(&rows.filter(keep)).covariance();
-            let (covariance, windows) = shapes.covariance(&metrics, member.view, &own);
-            let prior = Prior {
+        let priors = [View::Values, View::Changes].map(|view| {
+            let own = Moments::of(&node.rows(view).filter(&node.healthy)).covariance();
+            let (covariance, windows) = shapes.covariance(&metrics, view, &own);
+            Prior {
                 worth: SHAPE_WORTH * windows,
                 covariance,
-            };
-            let seed = recipe.seed.wrapping_add(i as u64);
+            }
+        });
+        let gains = node.views.iter().zip(&priors);
+        let gain = gains
+            .map(|(rows, prior)| gain(rows, &node.healthy, prior))
+            .sum::<f64>()
+            / 2.0;
+        let fit: &mut Fit<'_> = &mut |i, member, rows, keep| {
+            let (prior, seed) = (&priors[place(member.view)], recipe.seed.wrapping_add(i as u64));
             member
                 .kind
-                .fit_leaning(rows, keep, Some(&prior), recipe.unseen, seed)
+                .fit_leaning(rows, keep, Some(prior), recipe.unseen, seed)
         };
         let habits = node.habits.clone().at_least(shapes.longest(&metrics));
         let draft = Draft::fit(frame, recipe, node.features, habits, fit)?;
-        Ok(Learnt {
-            draft,
-            worth: node.worth,
-        })
+        Ok(Learnt { draft, gain })
     }
 
     /// Takes in the third round: what a node's members say of its windows.
-    pub(super) fn add_members(&mut self, members: &[Spread]) {
+    pub(super) fn add_members(&mut self, members: &[Found]) {
         self.members.resize(members.len(), SpreadSums::default());
         self.members
             .iter_mut()
             .zip(members)
-            .for_each(|(sums, own)| sums.add(*own));
+            .for_each(|(sums, own)| sums.add(own));
     }
 
     /// Takes in the fourth round: what a node's scores are.
-    pub(super) fn add_unit(&mut self, unit: Spread) {
+    pub(super) fn add_unit(&mut self, unit: &Found) {
         self.unit.add(unit);
     }
 
     /// By what a node's scores are measured.
     pub(super) fn marks(&self, learnt: &Learnt) -> Marks {
-        let members: Option<Vec<Spread>> = self.members.iter().map(|sums| sums.mean(0.0)).collect();
+        let windows = learnt.draft.windows();
+        let members: Option<Vec<Mark>> = self.members.iter().map(|s| s.mark(0.0, windows)).collect();
         Marks {
             members: members.unwrap_or_default(),
-            unit: self.unit.mean(UNMET),
-            own: (learnt.worth / (learnt.worth + MARKS_WORTH)) as f32,
+            unit: self.unit.mark(UNMET, windows),
         }
     }
 
@@ -164,14 +167,13 @@ struct Shared {
     features: Features,
     habits: Habits,
     healthy: Vec<bool>,
-    worth: f64,
     views: [Rows; 2],
 }
 
 impl Shared {
     fn of(fleet: &Fleet, frame: &Frame, recipe: &Recipe) -> Result<Shared> {
         let healthy = healthy(frame)?;
-        let (features, worth) = Features::shared(frame, &healthy, &fleet.scales, &recipe.features)?;
+        let features = Features::shared(frame, &healthy, &fleet.scales, &recipe.features)?;
         let prepared = features.prepare(frame);
         let habits = Habits::learn(&prepared, &healthy, features.width());
         let views = [View::Values, View::Changes].map(|view| features.view(&prepared, view));
@@ -179,12 +181,11 @@ impl Shared {
             features,
             habits,
             healthy,
-            worth,
             views,
         })
     }
 
     fn rows(&self, view: View) -> &Rows {
-        &self.views[super::sums::place(view)]
+        &self.views[place(view)]
     }
 }

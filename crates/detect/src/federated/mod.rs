@@ -3,6 +3,7 @@
 //! In four rounds nodes tell where their metrics lie, how these vary together, and what their scores are. Each node's
 //! detector is then its own, leaning on the others where its own history is short of evidence; see [`Fleet`].
 
+mod alike;
 mod compare;
 mod fleet;
 mod recent;

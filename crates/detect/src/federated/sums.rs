@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::features::View;
-use crate::model::Spread;
+use crate::model::{Found, Mark, Spread};
 use crate::moments::Moments;
 
 /// How a metric's longest silences and rests are counted, in windows; the last place is for all longer ones.
@@ -146,43 +146,57 @@ fn middle(counts: &[f64]) -> usize {
     at.unwrap_or(0)
 }
 
-/// Sums over what nodes found some quantity to be: where its middle lies, and where its 98th percentile.
+/// Sums over what nodes found some quantity to be: where its middle lies and where its 98th percentile, and how sure they
+/// are of the latter.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SpreadSums {
     nodes: f64,
     middles: f64,
     highs: f64,
     squared_highs: f64,
+    doubts: f64,
+    doubts_by_windows: f64,
 }
 
 impl SpreadSums {
-    pub(super) fn add(&mut self, spread: Spread) {
-        self.merge(spread, 1.0);
+    pub(super) fn add(&mut self, found: &Found) {
+        self.merge(found, 1.0);
     }
 
-    pub(super) fn remove(&mut self, spread: Spread) {
-        self.merge(spread, -1.0);
+    pub(super) fn remove(&mut self, found: &Found) {
+        self.merge(found, -1.0);
     }
 
-    fn merge(&mut self, spread: Spread, sign: f64) {
-        let high = f64::from(spread.middle) + f64::from(spread.distance);
+    fn merge(&mut self, found: &Found, sign: f64) {
+        let high = f64::from(found.spread.middle) + f64::from(found.spread.distance);
         self.nodes += sign;
-        self.middles += sign * f64::from(spread.middle);
+        self.middles += sign * f64::from(found.spread.middle);
         self.highs += sign * high;
         self.squared_highs += sign * high * high;
+        self.doubts += sign * found.doubt;
+        self.doubts_by_windows += sign * found.doubt * found.windows;
     }
 
-    /// The mean over nodes, with a 98th percentile so many deviations above that of most nodes; none of no nodes.
-    pub(super) fn mean(&self, above: f64) -> Option<Spread> {
+    /// The mean over nodes, with a 98th percentile so many deviations between nodes above that of most; and how much the
+    /// own finding of a node with some windows counts against it: the more, the more nodes differ beyond their doubts.
+    pub(super) fn mark(&self, above: f64, windows: f64) -> Option<Mark> {
         if self.nodes < 0.5 {
             return None;
         }
         let (middle, high) = (self.middles / self.nodes, self.highs / self.nodes);
-        let deviation = (self.squared_highs / self.nodes - high * high).max(0.0).sqrt();
-        Some(Spread::new(
-            middle as f32,
-            (high + above * deviation - middle) as f32,
-        ))
+        let variance = (self.squared_highs / self.nodes - high * high).max(0.0);
+        let differ = (variance - self.doubts / self.nodes).max(0.0);
+        let doubt = self.doubts_by_windows / self.nodes / windows.max(1.0);
+        let spread = Spread::new(middle as f32, (high + above * variance.sqrt() - middle) as f32);
+        let own = if differ > 0.0 {
+            differ / (differ + doubt)
+        } else {
+            0.0
+        };
+        Some(Mark {
+            spread,
+            own: own as f32,
+        })
     }
 }
 
@@ -290,15 +304,38 @@ mod tests {
         assert_eq!(shapes.longest(&names("a z")), [(0, 2), (0, 0)]);
     }
 
+    fn found(middle: f32, distance: f32, doubt: f64) -> Found {
+        Found {
+            spread: Spread::new(middle, distance),
+            doubt,
+            windows: 100.0,
+        }
+    }
+
     #[test]
     fn spreads_are_averaged_over_nodes() {
         let mut sums = SpreadSums::default();
-        assert_eq!(sums.mean(0.0), None);
-        sums.add(Spread::new(0.0, 1.0));
-        sums.add(Spread::new(2.0, 3.0));
-        assert_eq!(sums.mean(0.0), Some(Spread::new(1.0, 2.0)));
-        assert_eq!(sums.mean(1.0), Some(Spread::new(1.0, 4.0)), "highs are 1 and 5");
-        sums.remove(Spread::new(2.0, 3.0));
-        assert_eq!(sums.mean(1.0), Some(Spread::new(0.0, 1.0)));
+        assert_eq!(sums.mark(0.0, 10.0), None);
+        sums.add(&found(0.0, 1.0, 0.5));
+        sums.add(&found(2.0, 3.0, 0.5));
+        let mean = |sums: &SpreadSums, above| sums.mark(above, 10.0).map(|m| m.spread);
+        assert_eq!(mean(&sums, 0.0), Some(Spread::new(1.0, 2.0)));
+        assert_eq!(mean(&sums, 1.0), Some(Spread::new(1.0, 4.0)), "highs are 1 and 5");
+        sums.remove(&found(2.0, 3.0, 0.5));
+        assert_eq!(mean(&sums, 1.0), Some(Spread::new(0.0, 1.0)));
+    }
+
+    #[test]
+    fn nodes_that_differ_beyond_their_doubts_keep_to_themselves_and_the_more_so_the_longer_they_have_watched()
+    {
+        let own = |highs: [f32; 3], doubt, windows| {
+            let mut sums = SpreadSums::default();
+            highs.iter().for_each(|h| sums.add(&found(0.0, *h, doubt)));
+            sums.mark(0.0, windows).map_or(f32::NAN, |m| m.own)
+        };
+        assert_eq!(own([1.0, 1.1, 1.2], 0.5, 100.0), 0.0, "no difference but doubt");
+        let differing = [1.0, 5.0, 9.0];
+        assert!(own(differing, 0.1, 100.0) > 0.9);
+        assert!(own(differing, 0.1, 1.0) < own(differing, 0.1, 100.0));
     }
 }

@@ -4,7 +4,6 @@ use synod_telemetry::{Frame, Truth};
 
 use super::judge::{Judge, Spread, hear};
 use super::{FEWEST_WINDOWS, NodeModel};
-use crate::calibrate::{AlarmPolicy, Calibrator};
 use crate::detector::{Detector, Trial};
 use crate::error::{Error, Result};
 use crate::features::Features;
@@ -13,8 +12,8 @@ use crate::recipe::{Member, Recipe};
 use crate::rows::Rows;
 use crate::smooth::quantile;
 
-/// The share of the training time, the last part of it, in which alarms are rehearsed.
-const REHEARSAL: f64 = 0.25;
+/// Parts of the training time whose differences say how much another time might differ.
+const QUARTERS: usize = 4;
 
 /// How a member is fitted: its place in the recipe, itself, its rows, and which of them to learn from.
 pub(crate) type Fit<'a> = dyn FnMut(usize, &Member, &Rows, &[bool]) -> Result<Trial> + 'a;
@@ -30,23 +29,60 @@ pub(crate) struct Draft {
     levels: Vec<(Vec<f32>, usize)>,
 }
 
-/// What others found their scores to be, and how much a node's own finding counts against it, from 0 to 1.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Marks {
-    pub(crate) members: Vec<Spread>,
-    pub(crate) unit: Option<Spread>,
+/// What a node found some quantity to be, and how sure it is of that.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub(crate) struct Found {
+    pub(crate) spread: Spread,
+    /// The variance of its 98th percentile, if it had watched at another time.
+    pub(crate) doubt: f64,
+    pub(crate) windows: f64,
+}
+
+impl Found {
+    fn of(values: &[f32], spread: Spread) -> Found {
+        let quarter = values.len().div_ceil(QUARTERS).max(1);
+        let highs: Vec<f64> = values
+            .chunks(quarter)
+            .map(|q| f64::from(quantile(q, 0.98)))
+            .collect();
+        let count = highs.len().max(1) as f64;
+        let mean = highs.iter().sum::<f64>() / count;
+        let squares: f64 = highs.iter().map(|h| (h - mean).powi(2)).sum();
+        Found {
+            spread,
+            doubt: squares / (count - 1.0).max(1.0) / count,
+            windows: values.len() as f64,
+        }
+    }
+}
+
+/// What others found, and how much a node's own finding counts against it, from 0 to 1.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub(crate) struct Mark {
+    pub(crate) spread: Spread,
     pub(crate) own: f32,
+}
+
+impl Mark {
+    fn with(mark: Option<&Mark>, own: Spread) -> Spread {
+        mark.map_or(own, |mark| own.towards(mark.spread, mark.own))
+    }
+}
+
+/// What others found their members and their scores to be.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Marks {
+    pub(crate) members: Vec<Mark>,
+    pub(crate) unit: Option<Mark>,
 }
 
 impl Marks {
     fn member(marks: Option<&Marks>, index: usize, own: Spread) -> Spread {
-        let other = marks.and_then(|m| Some((m.members.get(index)?, m.own)));
-        other.map_or(own, |(other, weight)| own.towards(*other, weight))
+        Mark::with(marks.and_then(|m| m.members.get(index)), own)
     }
 
     fn unit(marks: Option<&Marks>, own: Spread) -> Spread {
-        let other = marks.and_then(|m| Some((m.unit?, m.own)));
-        other.map_or(own, |(other, weight)| own.towards(other, weight))
+        Mark::with(marks.and_then(|m| m.unit.as_ref()), own)
     }
 }
 
@@ -111,49 +147,38 @@ impl Draft {
         })
     }
 
-    /// What each member's levels usually are on unseen windows.
-    pub(crate) fn members(&self) -> Vec<Spread> {
-        let spread = |(levels, from): &(Vec<f32>, usize)| Spread::of(unseen(levels, *from));
-        self.levels.iter().map(spread).collect()
+    /// What each member's levels are on healthy windows, unseen if possible.
+    pub(crate) fn members(&self) -> Vec<Found> {
+        let found = |(levels, from): &(Vec<f32>, usize)| {
+            let from = if *from < levels.len() { *from } else { 0 };
+            let pairs = levels[from..].iter().zip(&self.healthy[from..]);
+            let levels: Vec<f32> = pairs.filter(|(_, h)| **h).map(|(l, _)| *l).collect();
+            Found::of(&levels, Spread::of(&levels))
+        };
+        self.levels.iter().map(found).collect()
     }
 
-    /// What the scores usually are, if members are measured by some marks.
-    pub(crate) fn unit(&self, marks: Option<&Marks>) -> Spread {
-        self.unit_of(&self.reference(marks, self.healthy.len()))
+    /// What the scores are, if members are measured by some marks.
+    pub(crate) fn unit(&self, marks: Option<&Marks>) -> Found {
+        let reference = self.reference(marks);
+        Found::of(&reference, self.unit_of(&reference))
+    }
+
+    /// Healthy windows behind it.
+    pub(crate) fn windows(&self) -> f64 {
+        self.node.trained_on as f64
     }
 
     /// The detector, whose scores are measured by itself and, as far as they count, by others.
     pub(crate) fn finish(mut self, marks: Option<&Marks>) -> NodeModel {
-        let mut reference = self.reference(marks, self.healthy.len());
-        let own = self.members();
-        for (i, (judge, own)) in self.node.members.iter_mut().zip(own).enumerate() {
-            judge.usual = Marks::member(marks, i, own);
+        let mut reference = self.reference(marks);
+        for (i, (judge, (levels, from))) in self.node.members.iter_mut().zip(&self.levels).enumerate() {
+            judge.usual = Marks::member(marks, i, Spread::of(unseen(levels, *from)));
         }
         self.node.unit = Marks::unit(marks, self.unit_of(&reference));
         reference.iter_mut().for_each(|s| *s = self.node.unit.apply(*s));
         self.node.reference = reference;
         self.node
-    }
-
-    /// The share of the last healthy training windows that would have been in alarm, had scores been measured by the
-    /// windows before them.
-    pub(crate) fn rehearse(&self, marks: Option<&Marks>, alarm: &AlarmPolicy) -> f64 {
-        let cut = (self.healthy.len() as f64 * (1.0 - REHEARSAL)) as usize;
-        let scores = self.heard(marks, cut);
-        let known = |range: std::ops::Range<usize>| {
-            let pairs = scores[range.clone()].iter().zip(&self.healthy[range]);
-            pairs.filter(|(_, h)| **h).map(|(s, _)| *s).collect::<Vec<f32>>()
-        };
-        let before = known(0..cut);
-        let unit = Marks::unit(marks, self.unit_of(&before));
-        let before: Vec<f32> = before.iter().map(|s| unit.apply(*s)).collect();
-        let mut rule = Calibrator::by(alarm, &before, self.node.step);
-        let after = known(cut..self.healthy.len());
-        let alarms = after.iter().filter(|s| {
-            let score = unit.apply(**s);
-            rule.push(score, score).alarm
-        });
-        alarms.count() as f64 / after.len().max(1) as f64
     }
 
     fn unit_of(&self, reference: &[f32]) -> Spread {
@@ -164,31 +189,20 @@ impl Draft {
     }
 
     /// The scores of the healthy training windows, without a unit.
-    fn reference(&self, marks: Option<&Marks>, until: usize) -> Vec<f32> {
-        let pairs = self.heard(marks, until).into_iter().zip(&self.healthy);
-        pairs.filter(|(_, h)| **h).map(|(s, _)| s).collect()
-    }
-
-    /// The scores of all training windows, by what members said of those until some window.
-    fn heard(&self, marks: Option<&Marks>, until: usize) -> Vec<f32> {
+    fn reference(&self, marks: Option<&Marks>) -> Vec<f32> {
         let member = |(i, (levels, from)): (usize, &(Vec<f32>, usize))| {
-            let (known, from) = (&levels[..until], (*from).min(until));
-            let (before, after) = known.split_at(from);
-            let usual = Marks::member(marks, i, Spread::of(unseen(known, from)));
+            let (before, after) = levels.split_at((*from).min(levels.len()));
+            let usual = Marks::member(marks, i, Spread::of(unseen(levels, *from)));
             // What was trained on looks better than it would have, unseen; it is measured by its own kind.
             let own = Spread::of(if before.is_empty() { after } else { before });
-            let score = |(row, l): (usize, &f32)| {
-                if row < from {
-                    own.apply(*l)
-                } else {
-                    usual.apply(*l)
-                }
-            };
-            levels.iter().enumerate().map(score).collect()
+            let seen = before.iter().map(|l| own.apply(*l));
+            seen.chain(after.iter().map(|l| usual.apply(*l))).collect()
         };
         let scores: Vec<Vec<f32>> = self.levels.iter().enumerate().map(member).collect();
         let silence = self.node.silence.then_some(self.silence.as_slice());
-        hear(&self.node.members, &scores, silence)
+        let heard = hear(&self.node.members, &scores, silence).into_iter();
+        let pairs = heard.zip(&self.healthy);
+        pairs.filter(|(_, h)| **h).map(|(s, _)| s).collect()
     }
 }
 

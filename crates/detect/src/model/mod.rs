@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::features::{Features, View};
 use crate::habits::Habits;
 use crate::recipe::Recipe;
-pub(crate) use draft::{Draft, Fit, Marks, healthy};
+pub(crate) use draft::{Draft, Fit, Found, Mark, Marks, healthy};
 pub(crate) use judge::Spread;
 use judge::{Judge, SILENCE, hear};
 

@@ -10,6 +10,7 @@ mod alarms;
 mod chart;
 mod evidence;
 mod headline;
+mod improvement;
 mod methods;
 mod model;
 mod nodes;
@@ -17,7 +18,7 @@ mod results;
 mod time;
 
 pub use model::{
-    Alarm, AlarmPeriod, Arm, Cause, DroppedMetric, Example, Heatmap, NodeSeries, Period, Report,
+    Alarm, AlarmPeriod, Arm, Cause, DroppedMetric, Example, Heatmap, Improvement, NodeSeries, Period, Report,
 };
 
 use html::{Html, raw};
@@ -48,6 +49,7 @@ pub fn page(report: &Report) -> String {
         nodes::section(report),
         evidence::section(report),
         results::section(report),
+        improvement::section(report),
         methods::section(report),
     ];
     html!(

@@ -42,6 +42,8 @@ pub struct Report {
     pub config: String,
     /// Ways of training that are compared; alarms and charts are those of the first.
     pub arms: Vec<Arm>,
+    /// What arms have over the first one that they are compared with, node by node.
+    pub improvements: Vec<Improvement>,
     /// Score timelines, one per node.
     pub nodes: Vec<NodeSeries>,
     /// Alarms with their explanation, most important first.
@@ -65,6 +67,19 @@ pub struct Arm {
     pub mean: Mean,
     /// Every node by itself.
     pub nodes: BTreeMap<String, Evaluation>,
+}
+
+/// What one arm has over another.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Improvement {
+    /// The arm.
+    pub arm: String,
+    /// The one it is compared with.
+    pub against: String,
+    /// The mean differences over nodes, with intervals.
+    pub mean: Mean,
+    /// The difference in F1 of every node that has one.
+    pub f1: BTreeMap<String, f64>,
 }
 
 /// A stretch of time from `start` up to, not including, `end`.

@@ -9,6 +9,7 @@ use synod_detect::{AlarmBudget, AlarmPolicy, Recipe, Rule, Split};
 use synod_telemetry::sources::m100;
 use toml::Spanned;
 
+use super::federation::FederationConfig;
 use crate::train::{Misuse, read_text};
 
 /// What to watch, with what, at what cost.
@@ -24,6 +25,7 @@ pub(crate) struct Config {
     pub(crate) detector: DetectorConfig,
     #[serde(default)]
     pub(crate) alarm: AlarmConfig,
+    pub(crate) federation: Option<Spanned<FederationConfig>>,
 }
 
 /// Where windows come from.
@@ -152,6 +154,11 @@ impl Config {
         config
             .alarm()
             .map_err(|(at, problem)| format!("line {}: {problem}", line(text, at)))?;
+        if let Some(federation) = &config.federation
+            && let Some(problem) = federation.get_ref().problem()
+        {
+            return Err(format!("line {}: {problem}", line(text, federation.span())));
+        }
         Ok(config)
     }
 
@@ -375,6 +382,30 @@ mod tests {
             assert!(
                 error.contains(line) && error.contains(problem),
                 "{alarm}: {error}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_federation_is_read_and_its_mistakes_are_shown_with_their_line() {
+        let read = |text: &str| Config::parse(&format!("{DATA}[federation]\n{text}\n"));
+        let federation = read("").expect("all by default").federation.expect("a table");
+        assert_eq!(federation.get_ref().reduce, [1]);
+        assert_eq!(federation.get_ref().arms.len(), 3);
+        assert!(read("arms = [\"federated\"]\nreduce = [1, 16]\ncold_start_days = 1").is_ok());
+        for (text, problem) in [
+            ("arms = []", "at most once"),
+            ("arms = [\"local\", \"local\"]", "at most once"),
+            ("arms = [\"alone\"]", "alone"),
+            ("reduce = [0]", "from 1 to 1000"),
+            ("reduce = []", "write [1]"),
+            ("cold_start_days = 0", "above 0"),
+            ("rounds = 5", "rounds"),
+        ] {
+            let error = read(text).expect_err(text);
+            assert!(
+                error.contains(problem) && error.contains("line"),
+                "{text}: {error}"
             );
         }
     }

@@ -1,6 +1,7 @@
 //! `synod backtest`, and `synod train` on a configuration of what to watch.
 
 pub(crate) mod config;
+mod federation;
 mod history;
 mod page;
 mod run;
@@ -22,6 +23,7 @@ pub(crate) use score::ScoreCommand;
   synod backtest experiments/smd.toml --compare pca,paper     the same split, other detectors beside it
   synod backtest experiments/smd.toml --ablation              what each part of the detector is worth
   synod backtest experiments/paper.toml --both-splits         why papers look better than practice
+  synod backtest experiments/federated-synthetic.toml         nodes that learn alone and together
   synod backtest experiments/m100.toml --nodes --json | jq '.arms[0].mean.f1'
 
 The run directory gets config.toml, results.json, alarms.jsonl and report.html. docs/watch.md lists all settings.

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use synod_detect::evaluate::EventKind;
 use synod_detect::report::{
-    Alarm, AlarmPeriod, Arm, Cause, DroppedMetric, Example, Heatmap, NodeSeries, Period, Report,
+    Alarm, AlarmPeriod, Arm, Cause, DroppedMetric, Example, Heatmap, Improvement, NodeSeries, Period, Report,
 };
 use synod_detect::{Alarm as Found, AlarmBudget, History, NodeResult, peers};
 use synod_telemetry::Truth;
@@ -60,6 +60,7 @@ pub(super) fn report(
         seed: context.seed,
         config: context.config.to_owned(),
         arms: arms.iter().map(arm).collect(),
+        improvements: table::comparisons(arms).into_iter().map(improvement).collect(),
         nodes: results.iter().map(series).collect(),
         alarms: shown
             .iter()
@@ -83,6 +84,15 @@ fn arm(arm: &table::Arm) -> Arm {
         arm: arm.name.clone(),
         mean: arm.outcome.mean.clone(),
         nodes: nodes.collect(),
+    }
+}
+
+fn improvement(comparison: table::Comparison<'_>) -> Improvement {
+    Improvement {
+        arm: comparison.arm.name.clone(),
+        against: comparison.against.name.clone(),
+        mean: comparison.mean,
+        f1: comparison.f1.into_iter().collect(),
     }
 }
 

@@ -11,7 +11,7 @@ use synod_detect::{AlarmBudget, AlarmPolicy, Backtest, History, Recipe, SplitKin
 
 use super::config::{Config, Judged, Kind};
 use super::table::{self, Arm};
-use super::{history, page};
+use super::{federation, history, page};
 use crate::train::Misuse;
 
 /// What is asked of a run.
@@ -36,6 +36,8 @@ struct Plan {
     recipe: Recipe,
     alarm: AlarmPolicy,
     split: Option<SplitKind>,
+    /// Whether nodes also learn together, if the configuration has it so.
+    federated: bool,
 }
 
 pub(crate) fn run(request: &Request<'_>) -> Result<()> {
@@ -46,14 +48,29 @@ pub(crate) fn run(request: &Request<'_>) -> Result<()> {
     let alarm = config.alarm().map_err(|(_, e)| Misuse(e))?;
     let mut arms: Vec<Arm> = vec![];
     for plan in plans(request, &config, alarm)? {
-        let arm = match plan.split {
-            None => one(&plan, &*nodes, request.threads, arms.is_empty())?,
-            Some(_) => {
-                let (nodes, _) = history::open(&config, request.config, plan.split)?;
-                one(&plan, &*nodes, request.threads, false)?
-            }
+        let other = match plan.split {
+            None => None,
+            Some(_) => Some(history::open(&config, request.config, plan.split)?.0),
         };
-        arms.push(arm);
+        let evidence = arms.is_empty() && other.is_none();
+        let nodes = other.as_deref().unwrap_or(&*nodes);
+        let shift = arms.len();
+        match (&config.federation, plan.federated) {
+            (Some(federation), true) => {
+                let prefix = if plan.split.is_some() {
+                    format!("{} ", plan.name)
+                } else {
+                    String::new()
+                };
+                let backtest = backtest(&plan, request.threads, evidence);
+                let found = federation::arms(federation.get_ref(), &backtest, nodes, &prefix)?;
+                arms.extend(found.into_iter().map(|arm| Arm {
+                    against: arm.against.map(|i| i + shift),
+                    ..arm
+                }));
+            }
+            _ => arms.push(one(&plan, nodes, request.threads, evidence)?),
+        }
     }
     let label = label_rule(&config);
     let document = json!({
@@ -89,7 +106,8 @@ pub(crate) fn run(request: &Request<'_>) -> Result<()> {
         )?,
     }
     table::print(&mut out, &arms, request.nodes)?;
-    if request.both_splits {
+    table::differences(&mut out, &arms)?;
+    if request.both_splits && config.federation.is_none() {
         writeln!(out, "{}", splits(&arms))?;
     }
     Ok(writeln!(out, "Report: {}", folder.join("report.html").display())?)
@@ -120,6 +138,7 @@ fn plans(request: &Request<'_>, config: &Config, alarm: AlarmPolicy) -> Result<V
         recipe,
         alarm,
         split: None,
+        federated: false,
     };
     let compared = AlarmPolicy {
         budget: AlarmBudget::Percentile(COMPARED_AT),
@@ -132,11 +151,15 @@ fn plans(request: &Request<'_>, config: &Config, alarm: AlarmPolicy) -> Result<V
         ];
         let with = |(name, kind): (&str, SplitKind)| Plan {
             split: Some(kind),
+            federated: true,
             ..plan(name, recipe.clone(), alarm)
         };
         return Ok(kinds.into_iter().map(with).collect());
     }
-    let mut plans = vec![plan("local", recipe.clone(), alarm)];
+    let mut plans = vec![Plan {
+        federated: !request.ablation,
+        ..plan("local", recipe.clone(), alarm)
+    }];
     for other in request.compare {
         let recipe = Recipe::named(other, config.seed).map_err(|e| Misuse(e.to_string()))?;
         plans.push(plan(other, recipe, compared));
@@ -157,14 +180,18 @@ fn plans(request: &Request<'_>, config: &Config, alarm: AlarmPolicy) -> Result<V
     Ok(plans)
 }
 
-fn one(plan: &Plan, nodes: &dyn History, asked: Option<usize>, evidence: bool) -> Result<Arm> {
-    let bar = bar(&plan.name, nodes.nodes());
-    let backtest = Backtest {
+fn backtest(plan: &Plan, asked: Option<usize>, evidence: bool) -> Backtest {
+    Backtest {
         recipe: plan.recipe.clone(),
         alarm: plan.alarm,
         threads: threads(asked),
         evidence,
-    };
+    }
+}
+
+fn one(plan: &Plan, nodes: &dyn History, asked: Option<usize>, evidence: bool) -> Result<Arm> {
+    let bar = bar(&plan.name, nodes.nodes());
+    let backtest = backtest(plan, asked, evidence);
     let outcome = backtest.run(nodes, &|| bar.inc(1))?;
     bar.finish_and_clear();
     for (index, problem) in &outcome.failed {
@@ -174,6 +201,8 @@ fn one(plan: &Plan, nodes: &dyn History, asked: Option<usize>, evidence: bool) -
         name: plan.name.clone(),
         alarm: plan.alarm.to_string(),
         outcome,
+        against: None,
+        choices: vec![],
     })
 }
 
@@ -194,7 +223,7 @@ fn threads(asked: Option<usize>) -> usize {
     asked.unwrap_or_else(all)
 }
 
-fn bar(arm: &str, nodes: usize) -> ProgressBar {
+pub(super) fn bar(arm: &str, nodes: usize) -> ProgressBar {
     let style = ProgressStyle::with_template("{msg:12} {bar:40} {pos}/{len} nodes  {eta}");
     let bar = ProgressBar::new(nodes as u64).with_message(arm.to_owned());
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));

@@ -4,17 +4,130 @@ use std::io::Write;
 
 use serde_json::{Map, Value, json};
 use synod_detect::Outcome;
-use synod_detect::evaluate::Metrics;
+use synod_detect::evaluate::{Bootstrap, Mean, Metrics, mean_difference};
+use synod_detect::federated::Choice;
 
 /// An arm of a comparison: a detector, its alarms and what came of it.
 pub(crate) struct Arm {
     pub(crate) name: String,
     pub(crate) alarm: String,
     pub(crate) outcome: Outcome,
+    /// The arm that it is compared with, node by node.
+    pub(crate) against: Option<usize>,
+    /// How nodes chose, if they did.
+    pub(crate) choices: Vec<Choice>,
+}
+
+/// What an arm has over the one it is compared with.
+pub(crate) struct Comparison<'a> {
+    pub(crate) arm: &'a Arm,
+    pub(crate) against: &'a Arm,
+    pub(crate) mean: Mean,
+    /// Each node's F1 less that of the other arm.
+    pub(crate) f1: Vec<(String, f64)>,
+}
+
+impl Comparison<'_> {
+    fn count(&self, sign: f64) -> usize {
+        self.f1.iter().filter(|(_, change)| change * sign > 0.0).count()
+    }
+}
+
+/// All comparisons, in the order of the arms.
+pub(crate) fn comparisons(arms: &[Arm]) -> Vec<Comparison<'_>> {
+    let mut comparisons = vec![];
+    for arm in arms {
+        let Some(against) = arm.against.and_then(|i| arms.get(i)) else {
+            continue;
+        };
+        let (mut pairs, mut f1) = (vec![], vec![]);
+        for after in &arm.outcome.nodes {
+            let before = against.outcome.nodes.iter().find(|n| n.node == after.node);
+            let Some(before) = before.map(|n| n.evaluation.metrics) else {
+                continue;
+            };
+            let metrics = after.evaluation.metrics;
+            pairs.push((before, metrics));
+            f1.extend(
+                metrics
+                    .f1
+                    .zip(before.f1)
+                    .map(|(a, b)| (after.node.clone(), a - b)),
+            );
+        }
+        comparisons.push(Comparison {
+            arm,
+            against,
+            mean: mean_difference(&pairs, &Bootstrap::default()),
+            f1,
+        });
+    }
+    comparisons
+}
+
+/// Figures of a difference: a heading, a metric and its digits.
+const DIFFERENCES: [(&str, &str, usize); 6] = [
+    ("F1", "f1", 3),
+    ("precision", "precision", 3),
+    ("recall", "recall", 3),
+    ("FPR", "fpr", 4),
+    ("AP", "ap", 3),
+    ("false alarms", "false_alarms_per_node_month", 2),
+];
+
+/// Prints what arms have over those they are compared with; nothing if there are none.
+pub(crate) fn differences(out: &mut impl Write, arms: &[Arm]) -> std::io::Result<()> {
+    let comparisons = comparisons(arms);
+    let wide = comparisons
+        .iter()
+        .map(|c| c.arm.name.len() + c.against.name.len() + 6)
+        .max();
+    let Some(wide) = wide else {
+        return Ok(());
+    };
+    write!(out, "\n{:wide$}", "difference")?;
+    for (heading, ..) in DIFFERENCES {
+        write!(out, "{heading:>26}")?;
+    }
+    writeln!(out, "{:>16}", "nodes + / -")?;
+    for comparison in &comparisons {
+        let name = format!("{} less {}", comparison.arm.name, comparison.against.name);
+        write!(out, "{name:wide$}")?;
+        for (_, metric, digits) in DIFFERENCES {
+            let value = figure(&comparison.mean.metrics, metric);
+            let range = comparison.mean.intervals.get(metric);
+            let text = value.zip(range).map_or("-".to_owned(), |(value, range)| {
+                format!(
+                    "{value:+.digits$} [{:+.digits$}, {:+.digits$}]",
+                    range.low, range.high
+                )
+            });
+            write!(out, "{text:>26}")?;
+        }
+        writeln!(
+            out,
+            "{:>16}",
+            format!("{} / {}", comparison.count(1.0), comparison.count(-1.0))
+        )?;
+    }
+    writeln!(
+        out,
+        "Mean differences over nodes with 95 % intervals from drawing nodes, and how many nodes' F1 rose and fell."
+    )?;
+    for arm in arms.iter().filter(|arm| !arm.choices.is_empty()) {
+        let alone = arm.choices.iter().filter(|c| !c.federated).count();
+        writeln!(
+            out,
+            "{}: {alone} of {} nodes chose to learn alone: others make the last quarter of their training time harder to foretell.",
+            arm.name,
+            arm.choices.len()
+        )?;
+    }
+    Ok(())
 }
 
 /// Columns of the table: a heading, a metric and its digits.
-const COLUMNS: [(&str, &str, usize); 10] = [
+const COLUMNS: [(&str, &str, usize); 11] = [
     ("AUROC", "auroc", 3),
     ("AP", "ap", 3),
     ("VUS-PR", "vus_pr", 3),
@@ -23,6 +136,7 @@ const COLUMNS: [(&str, &str, usize); 10] = [
     ("precision", "precision", 3),
     ("recall", "recall", 3),
     ("FPR", "fpr", 4),
+    ("TNR", "tnr", 4),
     ("events found", "event_recall", 3),
     ("false alarms", "false_alarms_per_node_month", 2),
 ];
@@ -73,6 +187,16 @@ pub(crate) fn print(out: &mut impl Write, arms: &[Arm], nodes: bool) -> std::io:
 
 /// The figures of all arms, as one document.
 pub(crate) fn json(arms: &[Arm]) -> Value {
+    let comparisons = comparisons(arms);
+    let difference = |arm: &Arm| {
+        let found = comparisons.iter().find(|c| std::ptr::eq(c.arm, arm))?;
+        Some(json!({
+            "against": found.against.name,
+            "mean": found.mean,
+            "better": found.count(1.0),
+            "worse": found.count(-1.0),
+        }))
+    };
     let arm = |arm: &Arm| {
         let nodes: Map<String, Value> = arm
             .outcome
@@ -80,14 +204,21 @@ pub(crate) fn json(arms: &[Arm]) -> Value {
             .iter()
             .map(|n| (n.node.clone(), json!(n.evaluation)))
             .collect();
-        json!({
+        let mut document = json!({
             "arm": arm.name,
             "alarm": arm.alarm,
             "steps": arm.outcome.nodes.iter().map(|n| n.model.steps()).max().unwrap_or(0),
             "mean": arm.outcome.mean,
             "nodes": nodes,
             "failed": arm.outcome.failed.iter().map(|(_, e)| e).collect::<Vec<_>>(),
-        })
+        });
+        if let Some(difference) = difference(arm) {
+            document["difference"] = difference;
+        }
+        if !arm.choices.is_empty() {
+            document["choices"] = json!(arm.choices);
+        }
+        document
     };
     Value::Array(arms.iter().map(arm).collect())
 }

@@ -1,0 +1,148 @@
+//! What learning with others is worth, and to whom.
+
+use super::chart::{HEIGHT, WIDTH};
+use super::html::{Html, decimals, raw};
+use super::model::{Improvement, Report};
+use crate::evaluate::Mean;
+
+/// Bars of a histogram.
+const BARS: usize = 21;
+
+/// Figures that are compared, with the digits they are shown with.
+const FIGURES: [(&str, &str, usize); 7] = [
+    ("f1", "F1", 3),
+    ("precision", "Precision", 3),
+    ("recall", "Recall", 3),
+    ("fpr", "FPR", 4),
+    ("auroc", "AUROC", 3),
+    ("ap", "AP", 3),
+    ("false_alarms_per_node_month", "False alarms / node-month", 2),
+];
+
+/// A table of differences and a histogram over nodes for each comparison; nothing without one.
+pub(super) fn section(report: &Report) -> Html {
+    if report.improvements.is_empty() {
+        return Html::default();
+    }
+    let headings = FIGURES
+        .iter()
+        .map(|(_, title, _)| html!("<th scope=\"col\">{}</th>", title));
+    html!(
+        "<section>\n<h2>Learning together</h2>\n<p>Means over nodes of the difference, with 95 % intervals from drawing nodes. \
+         Below one mean no node stands still: the pictures show how F1 changed on each.</p>\n<div class=\"scroll\"><table>\n\
+         <thead><tr><th scope=\"col\">Difference</th>{}</tr></thead>\n<tbody>\n{}</tbody></table></div>\n{}</section>\n",
+        Html::join(headings),
+        Html::join(report.improvements.iter().map(row)),
+        Html::join(report.improvements.iter().filter_map(histogram)),
+    )
+}
+
+fn row(improvement: &Improvement) -> Html {
+    let cells = FIGURES
+        .iter()
+        .map(|(name, _, places)| cell(&improvement.mean, name, *places));
+    html!(
+        "<tr><th scope=\"row\">{} less {}</th>{}</tr>\n",
+        improvement.arm,
+        improvement.against,
+        Html::join(cells)
+    )
+}
+
+fn cell(mean: &Mean, name: &str, places: usize) -> Html {
+    let at = crate::evaluate::Metrics::NAMES.iter().position(|n| *n == name);
+    let value = at.and_then(|i| mean.metrics.values()[i]);
+    let range = mean.intervals.get(name).map(|i| {
+        html!(
+            "<br><small>{} to {}</small>",
+            decimals(Some(i.low), places),
+            decimals(Some(i.high), places)
+        )
+    });
+    html!(
+        "<td>{}{}</td>",
+        decimals(value, places),
+        range.unwrap_or_default()
+    )
+}
+
+/// Counts of nodes by how their F1 changed, those that lost left of the middle.
+fn histogram(improvement: &Improvement) -> Option<Html> {
+    let changes: Vec<f64> = improvement
+        .f1
+        .values()
+        .copied()
+        .filter(|c| c.is_finite())
+        .collect();
+    let widest = changes.iter().map(|c| c.abs()).fold(0.0, f64::max).max(0.01);
+    let counts = counts(&changes, widest);
+    let most = counts.iter().copied().max().filter(|most| *most > 0)?;
+    let (wide, better) = (WIDTH / BARS as i64, changes.iter().filter(|c| **c > 0.0).count());
+    let worse = changes.iter().filter(|c| **c < 0.0).count();
+    let bar = |(i, count): (usize, &usize)| {
+        let tall = HEIGHT * *count as i64 / most as i64;
+        html!(
+            "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"currentColor\" fill-opacity=\"{}\"/>",
+            i as i64 * wide + 2,
+            HEIGHT - tall,
+            wide - 4,
+            tall,
+            raw(if i < BARS / 2 { "0.35" } else { "0.75" })
+        )
+    };
+    let label = format!(
+        "F1 rose on {better} nodes and fell on {worse} of {} with {}, by up to {widest:.2}",
+        changes.len(),
+        improvement.arm
+    );
+    Some(html!(
+        "<figure>\n<figcaption>{}.</figcaption>\n<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\" width=\"100%\" height=\"120\" \
+         preserveAspectRatio=\"none\">{}</svg>\n</figure>\n",
+        label,
+        WIDTH,
+        HEIGHT,
+        label,
+        Html::join(counts.iter().enumerate().map(bar))
+    ))
+}
+
+/// How many changes fall into each of equal parts from `-widest` to `widest`.
+fn counts(changes: &[f64], widest: f64) -> [usize; BARS] {
+    let mut counts = [0; BARS];
+    for change in changes {
+        let share = (change / widest + 1.0) / 2.0;
+        let place = ((share * BARS as f64) as usize).min(BARS - 1);
+        counts[place] += 1;
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::page;
+
+    #[test]
+    fn changes_fall_left_and_right_of_the_middle() {
+        let counts = counts(&[-1.0, -0.001, 0.0, 0.001, 1.0, 0.5], 1.0);
+        assert_eq!((counts[0], counts[BARS / 2], counts[BARS - 1]), (1, 3, 1));
+        assert_eq!(counts.iter().sum::<usize>(), 6);
+    }
+
+    #[test]
+    fn the_page_says_who_gains_and_who_loses() {
+        let mut report = Report::default();
+        assert!(!page(&report).contains("Learning together"));
+        report.improvements.push(Improvement {
+            arm: "federated <1>".to_owned(),
+            against: "local".to_owned(),
+            f1: [("a", 0.2), ("b", -0.1), ("c", 0.1)]
+                .map(|(n, c)| (n.to_owned(), c))
+                .into(),
+            ..Improvement::default()
+        });
+        let page = page(&report);
+        assert!(page.contains("federated &lt;1&gt; less local"), "escaped");
+        assert!(page.contains("F1 rose on 2 nodes and fell on 1 of 3"));
+    }
+}
