@@ -261,6 +261,7 @@ fn report(count: usize) -> Report {
         last.kind = EventKind::False;
     }
     Report {
+        improvements: vec![],
         name: "M100 nodes, September".to_owned(),
         created: 1_664_582_400,
         step: STEP,

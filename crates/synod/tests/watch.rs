@@ -355,3 +355,56 @@ fn scoring_follows_the_rule_and_the_features_of_training() {
     assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
     assert!(said(&refused).contains("a day"), "{}", said(&refused));
 }
+
+#[test]
+fn nodes_that_learn_together_stand_beside_those_that_learn_alone() {
+    let site = site(3);
+    let config = fs::read_to_string(site.path().join("site.toml")).expect("read");
+    let federation = "[federation]\nreduce = [1, 2]\ncold_start_days = 1\n";
+    fs::write(site.path().join("site.toml"), config + federation).expect("written");
+    let result = json(&synod(site.path(), &["backtest", "site.toml", "--json"]));
+    let arms = result["arms"].as_array().expect("arms");
+    let names: Vec<&str> = arms.iter().filter_map(|a| a["arm"].as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "local",
+            "federated",
+            "personalised",
+            "local 1/2",
+            "federated 1/2",
+            "personalised 1/2",
+            "local 1 d",
+            "federated 1 d"
+        ]
+    );
+    for (arm, against) in [(1, "local"), (2, "local"), (4, "local 1/2"), (7, "local 1 d")] {
+        let difference = &arms[arm]["difference"];
+        assert_eq!(difference["against"], against);
+        assert!(difference["mean"]["f1"].is_f64(), "{difference}");
+        assert!(
+            difference["mean"]["intervals"]["fpr"]["low"].is_f64(),
+            "{difference}"
+        );
+    }
+    assert!(arms[0].get("difference").is_none());
+    assert_eq!(arms[2]["choices"].as_array().map(Vec::len), Some(3));
+    let page = fs::read_to_string(site.path().join("runs/site/report.html")).expect("a report");
+    assert!(page.contains("Learning together") && page.contains("federated 1/2 less local 1/2"));
+    let text = said(&synod(site.path(), &["backtest", "site.toml"]));
+    assert!(text.contains("federated 1 d less local 1 d"), "{text}");
+}
+
+#[test]
+fn a_detector_that_cannot_be_learnt_together_is_refused() {
+    let site = site(2);
+    let config = fs::read_to_string(site.path().join("site.toml")).expect("read");
+    let config = config.replace("kind = \"default\"", "kind = \"isolation-forest\"") + "[federation]\n";
+    fs::write(site.path().join("site.toml"), config).expect("written");
+    let output = synod(site.path(), &["backtest", "site.toml"]);
+    assert!(
+        !output.status.success() && said(&output).contains("fitted from sums"),
+        "{}",
+        said(&output)
+    );
+}

@@ -32,7 +32,7 @@ pub struct Compared {
 }
 
 /// How a node chose on the last quarter of its own training time, without labels: it learns with others unless they make
-/// its windows clearly harder to foretell.
+/// its windows, or those of nodes on the whole, clearly harder to foretell.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Choice {
     /// The node.
@@ -63,8 +63,9 @@ pub fn compare(backtest: &Backtest, history: &dyn History, done: &(dyn Fn() + Sy
     let mut fleet = Fleet::default();
     gathering.tell(&mut fleet);
     let drafts = gathering.drafts(&mut fleet);
+    let alike = alike(&drafts);
     let judge = |index: usize| {
-        let result = gathering.judged(&fleet, index, &drafts[index]);
+        let result = gathering.judged(&fleet, index, &drafts[index], alike);
         done();
         result
     };
@@ -93,6 +94,12 @@ pub fn compare(backtest: &Backtest, history: &dyn History, done: &(dyn Fn() + Sy
         personalised: Outcome::of(personalised)?,
         choices,
     })
+}
+
+/// Whether nodes are of one kind on the whole: a node is measured by all of them, not only by its like.
+fn alike(drafts: &[Result<Both>]) -> bool {
+    let gains: Vec<f64> = drafts.iter().flatten().map(|both| both.together.gain).collect();
+    gains.iter().sum::<f64>() > -TOLERATED * gains.len() as f64
 }
 
 /// Every node in turn as one that has just joined, with little history of its own and a fleet of all others: what it has
@@ -217,13 +224,14 @@ impl Gathering<'_> {
         fleet: &Fleet,
         index: usize,
         both: &Result<Both>,
+        alike: bool,
     ) -> Result<(NodeResult, NodeResult, Choice)> {
         let both = both.as_ref().map_err(|e| Error::Setting(e.to_string()))?;
         let (_, test, notes) = self.history.node(index)?;
         let marks = fleet.marks(&both.together);
         let choice = Choice {
             node: test.node().to_owned(),
-            federated: both.together.gain > -TOLERATED,
+            federated: alike && both.together.gain > -TOLERATED,
             gain: both.together.gain,
         };
         let local = both.alone.clone().finish(None);

@@ -1,0 +1,229 @@
+//! Nodes that learn together: what each gains, and what none loses.
+
+use synod_detect::federated::{Fleet, Keep, ROUNDS, Recent, compare, newcomers};
+use synod_detect::{AlarmPolicy, Backtest, Error, History, NodeModel, Outcome, Recipe, Result, Split};
+use synod_telemetry::Frame;
+use synod_telemetry::synthetic::{Cluster, ClusterOptions, Metrics, Statistics};
+
+/// A small cluster, the first half of its days to learn from.
+struct Site(Cluster);
+
+impl Site {
+    fn new(nodes: usize, days: usize) -> Site {
+        let options = ClusterOptions {
+            nodes,
+            days,
+            seed: 5,
+            metrics: Metrics::Few,
+            statistics: Statistics::Average,
+            ..ClusterOptions::default()
+        };
+        Site(Cluster::new(options).expect("a cluster"))
+    }
+}
+
+impl History for Site {
+    fn nodes(&self) -> usize {
+        self.0.options().nodes
+    }
+
+    fn node(&self, index: usize) -> Result<(Frame, Frame, Vec<String>)> {
+        let (train, test) = Split::default().apply(&self.0.node_exact(index)?, 1)?;
+        Ok((train, test, vec![]))
+    }
+}
+
+fn backtest(threads: usize) -> Backtest {
+    Backtest {
+        recipe: Recipe::standard(1),
+        alarm: AlarmPolicy::default(),
+        threads,
+        evidence: false,
+    }
+}
+
+fn fpr(outcome: &Outcome) -> f64 {
+    outcome.mean.metrics.fpr.expect("healthy windows")
+}
+
+fn gathered(frames: &[Frame], recipe: &Recipe) -> Fleet {
+    let mut fleet = Fleet::default();
+    for frame in frames {
+        fleet.add_scales(&Fleet::introduce(frame, recipe).expect("scales"));
+    }
+    let shapes: Vec<_> = frames
+        .iter()
+        .map(|f| fleet.describe(f, recipe).expect("a shape"))
+        .collect();
+    shapes.iter().for_each(|shape| fleet.add_shape(shape));
+    fleet
+}
+
+fn frames(count: usize) -> Vec<Frame> {
+    let site = Site::new(count, 20);
+    (0..count).map(|i| site.node(i).expect("a node").0).collect()
+}
+
+#[test]
+fn with_little_to_learn_from_nodes_raise_fewer_false_alarms_together() {
+    let site = Site::new(10, 40);
+    let short = Recent {
+        history: &site,
+        keep: Keep::Part(8),
+    };
+    let found = compare(&backtest(2), &short, &|| {}).expect("compared");
+    assert!(
+        fpr(&found.federated) < fpr(&found.local),
+        "{} against {}",
+        fpr(&found.federated),
+        fpr(&found.local)
+    );
+    assert_eq!(found.choices.len(), 10);
+    for (choice, node) in found.choices.iter().zip(&found.personalised.nodes) {
+        let of = if choice.federated {
+            &found.federated
+        } else {
+            &found.local
+        };
+        let same = of.nodes.iter().find(|n| n.node == node.node).expect("the node");
+        assert_eq!(same.scores, node.scores, "a choice is one of the two");
+    }
+}
+
+#[test]
+fn a_node_with_a_day_of_history_is_better_off_with_the_others() {
+    let site = Site::new(10, 40);
+    let (local, federated) =
+        newcomers(&backtest(2), &site, Keep::Seconds(86_400), &|| {}).expect("newcomers");
+    assert!(
+        fpr(&federated) < 0.7 * fpr(&local),
+        "{} {}",
+        fpr(&federated),
+        fpr(&local)
+    );
+    assert!(federated.mean.metrics.f1 > local.mean.metrics.f1);
+}
+
+#[test]
+fn threads_make_no_difference_and_progress_is_told() {
+    let site = Site::new(5, 20);
+    let steps = std::sync::atomic::AtomicUsize::new(0);
+    let count = || {
+        steps.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    };
+    let (one, three) = (
+        compare(&backtest(1), &site, &count).expect("compared"),
+        compare(&backtest(3), &site, &|| {}).expect("compared"),
+    );
+    assert_eq!(steps.into_inner(), ROUNDS * 5);
+    for (a, b) in one.federated.nodes.iter().zip(&three.federated.nodes) {
+        assert_eq!(a.scores, b.scores);
+        assert_eq!(a.thresholds, b.thresholds);
+    }
+}
+
+#[test]
+fn the_order_of_nodes_makes_no_difference() {
+    let recipe = Recipe::standard(1);
+    let mut nodes = frames(4);
+    let newcomer = nodes.pop().expect("a node");
+    let forth = gathered(&nodes, &recipe)
+        .welcome(&newcomer, &recipe)
+        .expect("a model");
+    nodes.reverse();
+    let back = gathered(&nodes, &recipe)
+        .welcome(&newcomer, &recipe)
+        .expect("a model");
+    let (a, b) = (forth.score(&newcomer).total, back.score(&newcomer).total);
+    for (a, b) in a.iter().zip(&b) {
+        assert!((a - b).abs() < 1e-3 * (1.0 + a.abs()), "{a} {b}");
+    }
+}
+
+#[test]
+fn a_metric_that_stands_still_here_is_watched_as_others_know_it() {
+    let recipe = Recipe::standard(1);
+    let nodes = frames(4);
+    let fleet = gathered(&nodes[..3], &recipe);
+    let still = |frame: &Frame| {
+        let (width, metrics) = (frame.width(), frame.metrics().to_vec());
+        let mut values = frame.values().to_vec();
+        values.iter_mut().step_by(width).for_each(|v| *v = 20.0);
+        Frame::new("new", frame.step(), frame.times().to_vec(), metrics, values).expect("a frame")
+    };
+    let newcomer = still(&nodes[3]);
+    let name = newcomer.metrics()[0].clone();
+    let uses = |model: &NodeModel| model.features().names().any(|n| n == name);
+    assert!(!uses(&NodeModel::fit(&newcomer, &recipe).expect("a model")));
+    assert!(uses(&fleet.welcome(&newcomer, &recipe).expect("a model")));
+}
+
+#[test]
+fn a_node_may_have_metrics_that_no_other_has_and_lack_some() {
+    let recipe = Recipe::standard(1);
+    let nodes = frames(3);
+    let other = &nodes[2];
+    let metrics = other.metrics().iter().enumerate();
+    let metrics: Vec<String> = metrics
+        .map(|(i, m)| if i == 1 { "my own".to_owned() } else { m.clone() })
+        .collect();
+    let values = other.values().to_vec();
+    let renamed = Frame::new("new", other.step(), other.times().to_vec(), metrics, values).expect("a frame");
+    let all = [nodes[0].clone(), nodes[1].clone(), renamed.clone()];
+    let model = gathered(&all, &recipe)
+        .welcome(&renamed, &recipe)
+        .expect("a model");
+    assert!(model.features().names().any(|n| n == "my own"));
+    assert!(model.score(&renamed).total.iter().all(|s| s.is_finite()));
+    // In a fleet that has never seen it, it is left out, and said to be.
+    let model = gathered(&nodes[..2], &recipe)
+        .welcome(&renamed, &recipe)
+        .expect("a model");
+    let dropped = model.features().dropped();
+    assert!(
+        dropped
+            .iter()
+            .any(|d| d.metric == "my own" && d.reason.contains("no node")),
+        "{dropped:?}"
+    );
+}
+
+#[test]
+fn networks_are_not_fitted_from_sums_and_say_so() {
+    let recipe = Recipe::named("autoencoder", 1).expect("a recipe");
+    let site = Site::new(2, 20);
+    let network = Backtest {
+        recipe,
+        ..backtest(1)
+    };
+    let error = compare(&network, &site, &|| {}).expect_err("refused");
+    assert!(
+        matches!(&error, Error::Setting(text) if text.contains("sums")),
+        "{error}"
+    );
+}
+
+#[test]
+fn too_little_to_learn_from_is_an_error_of_the_node_and_not_of_all() {
+    struct Odd(Site);
+    impl History for Odd {
+        fn nodes(&self) -> usize {
+            self.0.nodes()
+        }
+
+        fn node(&self, index: usize) -> Result<(Frame, Frame, Vec<String>)> {
+            let (train, test, notes) = self.0.node(index)?;
+            let train = if index == 1 { train.slice(0..10) } else { train };
+            Ok((train, test, notes))
+        }
+    }
+    let found = compare(&backtest(2), &Odd(Site::new(4, 20)), &|| {}).expect("compared");
+    for outcome in [&found.local, &found.federated, &found.personalised] {
+        assert_eq!(outcome.nodes.len(), 3);
+        assert!(
+            outcome.failed[0].0 == 1 && outcome.failed[0].1.contains("too few"),
+            "{:?}",
+            outcome.failed
+        );
+    }
+}
