@@ -18,3 +18,4 @@ mod sum;
 pub use client::ClientId;
 pub use error::{Error, Result};
 pub use random::Random;
+pub use sum::ExactSum;
