@@ -25,6 +25,7 @@ mod optimizer;
 mod parameters;
 pub mod quantise;
 mod random;
+mod terms;
 mod trainer;
 pub mod zoo;
 
@@ -39,4 +40,5 @@ pub use model::Model;
 pub use optimizer::{Optimizer, Schedule};
 pub use parameters::{Buffer, Entry, Layout, Param, Scope, Setup};
 pub use random::Shuffle;
+pub use terms::Terms;
 pub use trainer::Trainer;
