@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use synod_engine::ops::{KEY, Update, key};
+use synod_engine::ops::{KEY, Rule, Update, key};
 use synod_engine::{Builder, Graph, Options, Session, Type, Value, compile, value_and_grad};
 use synod_kernels::{gather_rows, prefetch_rows};
 
@@ -178,6 +178,11 @@ impl Trainer {
     /// Steps done.
     pub fn steps(&self) -> u64 {
         self.step
+    }
+
+    /// True if the optimiser's steps depend on how many there were.
+    pub fn counts_steps(&self) -> bool {
+        matches!(self.spec.optimizer.rule, Rule::Adam { .. })
     }
 
     /// Continues counting from here.
