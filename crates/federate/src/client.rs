@@ -1,7 +1,7 @@
 //! Clients: who they are and what they do in a round.
 
 use serde::{Deserialize, Serialize};
-use synod_nn::{Data, Loss, Measure, Measurer, Model, Optimizer, Shuffle, Terms, Trainer};
+use synod_nn::{Data, Loss, Measure, Measurer, Model, Optimizer, Rule, Shuffle, Terms, Trainer};
 
 use crate::error::{Error, Result};
 use crate::random::Random;
@@ -28,6 +28,16 @@ pub struct Plan {
     pub batch: Option<usize>,
     /// Inputs are their own targets.
     pub itself: bool,
+}
+
+impl Plan {
+    /// What remains of the last step's velocity, if the optimiser has one.
+    pub(crate) fn momentum(&self) -> f64 {
+        match self.optimizer.rule {
+            Rule::Momentum { momentum, .. } => f64::from(momentum),
+            _ => 0.0,
+        }
+    }
 }
 
 /// A client's rows among data that it may share with others.
@@ -97,14 +107,16 @@ pub struct Worker {
     trainers: Vec<(Terms, Trainer)>,
     measurer: Option<Measurer>,
     order: Vec<u32>,
-    zeros: Vec<f32>,
+    spare: Vec<f32>,
+    trained: usize,
 }
 
 impl Worker {
     /// For clients of a model that train by `plan`.
     pub fn new(model: &Model, plan: Plan) -> Worker {
         Worker {
-            zeros: vec![0.0; model.parameters().len()],
+            trained: model.parameters().len(),
+            spare: vec![],
             model: model.clone(),
             plan,
             trainers: vec![],
@@ -129,8 +141,8 @@ impl Worker {
             Some(batch) if !task.single_step => batch.min(rows.len()),
             _ => rows.len(),
         };
-        let mut order = std::mem::take(&mut self.order);
-        let (parameters, buffers) = task.weights.split_at(self.zeros.len());
+        let (mut order, mut weights) = (std::mem::take(&mut self.order), std::mem::take(&mut self.spare));
+        let (parameters, buffers) = task.weights.split_at(self.trained);
         let rate = self.plan.optimizer.rate * task.rate_factor;
         let trainer = self.trainer(terms, batch)?;
         trainer.set_parameters(parameters);
@@ -149,6 +161,9 @@ impl Worker {
         let mut shuffle = Shuffle::new(rows.len(), task.seed);
         let (mut steps, mut total) = (0u64, 0.0);
         'all: for epoch in 0..epochs {
+            if steps as usize == task.most_steps {
+                break;
+            }
             order.clear();
             order.extend(shuffle.epoch(epoch).iter().map(|&place| rows[place as usize]));
             for (i, now) in order.chunks(batch).enumerate() {
@@ -163,7 +178,9 @@ impl Worker {
                 steps += 1;
             }
         }
-        let weights = [trainer.parameters(), trainer.buffers()].concat();
+        weights.clear();
+        weights.extend_from_slice(trainer.parameters());
+        weights.extend_from_slice(trainer.buffers());
         self.order = order;
         Ok(Trained {
             weights,
@@ -185,6 +202,11 @@ impl Worker {
             }
         };
         Ok(&mut self.trainers[place].1)
+    }
+
+    /// Takes back a vector that [`Worker::train`] gave, for the next one.
+    pub fn recycle(&mut self, weights: Vec<f32>) {
+        self.spare = weights;
     }
 
     /// The loss and accuracy of weights on rows.

@@ -1,20 +1,23 @@
 //! Sums that do not depend on the order of what is added.
 
+use synod_kernels::{
+    Simd,
+    exact::{add_split, largest_magnitude},
+};
+
 use crate::error::{Error, Result};
 
 /// The largest magnitude of one weighted value, and how many may be added.
 const LARGEST: f64 = (1u64 << 40) as f64;
 const MOST: u64 = 1 << 20;
 
-/// Each limb holds whole multiples of its quantum: adding the quantum's big number and taking it away again rounds to one.
-/// Limbs then have room for `MOST` additions without rounding, so any order gives the same bits.
-const HIGH: f64 = 1.5 * (1u64 << 60) as f64;
-const MIDDLE: f64 = 1.5 * (1u64 << 28) as f64;
-const LOW: f64 = 1.5 / 16.0;
+/// Each limb holds whole multiples of its quantum, 2⁸, 2⁻²⁴ and 2⁻⁵⁶, and has room for `MOST` additions without rounding, so
+/// any order gives the same bits.
+const BIG: [f64; 3] = [1.5 * (1u64 << 60) as f64, 1.5 * (1u64 << 28) as f64, 1.5 / 16.0];
 
 /// A vector of sums of weighted values: the same bits for any order of additions and any division among threads.
 ///
-/// Every value is rounded to a multiple of 2⁻⁵⁶ once; after that nothing is rounded until [`ExactSum::total`].
+/// Every value is rounded to a multiple of 2⁻⁵⁶ once; after that nothing is rounded until [`ExactSum::totals`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExactSum {
     limbs: [Vec<f64>; 3],
@@ -46,33 +49,48 @@ impl ExactSum {
     }
 
     /// Adds `weight` times every value; refuses, and changes nothing, what is not finite or far too large.
-    pub fn add<T: Copy + Into<f64>>(&mut self, weight: f64, values: &[T]) -> Result<()> {
-        if values.len() != self.len() {
-            let (got, want) = (values.len(), self.len());
-            return Err(Error::Malformed(format!("{got} values where {want} are summed")));
-        }
-        // A comparison that is false for NaN.
-        let usable = |x: f64| (weight * x).abs() <= LARGEST;
-        if !values.iter().fold(true, |all, &x| all & usable(x.into())) {
-            return Err(Error::Malformed(
-                "a value is not finite or too large to be a model's".into(),
-            ));
-        }
-        if self.count >= MOST {
-            return Err(Error::Round(format!("more than {MOST} updates in one sum")));
-        }
+    pub fn add(&mut self, weight: f64, values: &[f32]) -> Result<()> {
+        let largest = largest(values);
+        self.check(values.len(), weight * f64::from(largest))?;
+        let [high, middle, low] = &mut self.limbs;
+        add_split(Simd::best(), [high, middle, low], BIG, weight, values);
+        self.count += 1;
+        Ok(())
+    }
+
+    /// [`ExactSum::add`] for numbers of double precision, with a weight of 1.
+    pub fn add_numbers(&mut self, values: &[f64]) -> Result<()> {
+        let largest = values
+            .iter()
+            .fold(0.0, |most: f64, x| if x.abs() <= most { most } else { x.abs() });
+        self.check(values.len(), largest)?;
         let [high, middle, low] = &mut self.limbs;
         for (((h, m), l), &x) in high.iter_mut().zip(middle).zip(low).zip(values) {
-            let x = weight * x.into();
-            let coarse = (x + HIGH) - HIGH;
-            let rest = x - coarse;
-            let fine = (rest + MIDDLE) - MIDDLE;
+            let coarse = (x + BIG[0]) - BIG[0];
+            let fine = (x - coarse + BIG[1]) - BIG[1];
             *h += coarse;
             *m += fine;
-            *l += ((rest - fine) + LOW) - LOW;
+            *l += ((x - coarse - fine) + BIG[2]) - BIG[2];
         }
         self.count += 1;
         Ok(())
+    }
+
+    fn check(&self, len: usize, largest: f64) -> Result<()> {
+        if len != self.len() {
+            return Err(Error::Malformed(format!(
+                "{len} values where {} are summed",
+                self.len()
+            )));
+        }
+        // The comparison is false for NaN.
+        if largest.abs() <= LARGEST && self.count < MOST {
+            return Ok(());
+        }
+        Err(match self.count < MOST {
+            true => Error::Malformed("a value is not finite or too large to be a model's".into()),
+            false => Error::Round(format!("more than {MOST} updates in one sum")),
+        })
     }
 
     /// Adds what another has summed, as if it had been added here.
@@ -87,12 +105,23 @@ impl ExactSum {
         Ok(())
     }
 
-    /// The sums, rounded once.
-    pub fn total(&self) -> Vec<f64> {
+    /// The sums, each rounded once.
+    pub fn totals(&self) -> impl Iterator<Item = f64> + '_ {
         let [high, middle, low] = &self.limbs;
         let limbs = high.iter().zip(middle).zip(low);
-        limbs.map(|((h, m), l)| h + (m + l)).collect()
+        limbs.map(|((h, m), l)| h + (m + l))
     }
+
+    /// Forgets everything but the length.
+    pub fn clear(&mut self) {
+        self.limbs.iter_mut().for_each(|limb| limb.fill(0.0));
+        self.count = 0;
+    }
+}
+
+/// The largest magnitude, or what is not finite if anything is.
+pub(crate) fn largest(values: &[f32]) -> f32 {
+    largest_magnitude(Simd::best(), values)
 }
 
 #[cfg(test)]
@@ -137,7 +166,7 @@ mod tests {
             let all = updates(seed, 30, 5);
             let mut sum = ExactSum::new(5);
             all.iter().for_each(|(w, v)| sum.add(*w, v).expect("added"));
-            for (i, total) in sum.total().into_iter().enumerate() {
+            for (i, total) in sum.totals().enumerate() {
                 // Integers of 128 bits in units of 2⁻⁶⁰ are the oracle.
                 let exact: i128 = all.iter().map(|(w, v)| (w * f64::from(v[i]) * (1u64 << 60) as f64).round() as i128).sum();
                 let exact = exact as f64 / (1u64 << 60) as f64;
@@ -153,7 +182,8 @@ mod tests {
         let before = sum.clone();
         assert!(sum.add(1.0, &[f32::NAN, 0.0]).is_err());
         assert!(sum.add(1.0, &[0.0, f32::INFINITY]).is_err());
-        assert!(sum.add(f64::NAN, &[0.0f32, 0.0]).is_err());
+        assert!(sum.add(f64::NAN, &[0.0f32, 1.0]).is_err());
+        assert!(sum.add_numbers(&[0.0, f64::NAN]).is_err());
         assert!(sum.add(1e9, &[0.0f32, 1e9]).is_err());
         assert!(sum.add(1.0, &[0.0f32]).is_err());
         assert_eq!(sum, before);

@@ -42,5 +42,6 @@ pub use model::Model;
 pub use optimizer::{Optimizer, Schedule};
 pub use parameters::{Buffer, Entry, Layout, Param, Scope, Setup};
 pub use random::Shuffle;
+pub use synod_engine::ops::Rule;
 pub use terms::Terms;
 pub use trainer::Trainer;

@@ -7,7 +7,7 @@ fn samples(update: &Update) -> f64 {
     update.samples as f64
 }
 
-fn mean_step(server: &mut Server, gathered: Gathering) -> Result<()> {
+fn mean_step(server: &mut Server, gathered: &Gathering) -> Result<()> {
     let sums = gathered.sums()?;
     advance(&mut server.weights, sums.mean());
     server.version += 1;
@@ -27,7 +27,7 @@ impl Strategy for Plain {
         Ok(Share::weight(samples(update)))
     }
 
-    fn step(&self, server: &mut Server, gathered: Gathering) -> Result<()> {
+    fn step(&self, server: &mut Server, gathered: &Gathering) -> Result<()> {
         mean_step(server, gathered)
     }
 }
@@ -52,7 +52,7 @@ impl Strategy for SingleStep {
         Ok(Share::weight(samples(update)))
     }
 
-    fn step(&self, server: &mut Server, gathered: Gathering) -> Result<()> {
+    fn step(&self, server: &mut Server, gathered: &Gathering) -> Result<()> {
         mean_step(server, gathered)
     }
 }
@@ -80,7 +80,7 @@ impl Strategy for Proximal {
         Ok(Share::weight(samples(update)))
     }
 
-    fn step(&self, server: &mut Server, gathered: Gathering) -> Result<()> {
+    fn step(&self, server: &mut Server, gathered: &Gathering) -> Result<()> {
         mean_step(server, gathered)
     }
 }
@@ -106,7 +106,7 @@ impl Strategy for Nova {
         })
     }
 
-    fn step(&self, server: &mut Server, gathered: Gathering) -> Result<()> {
+    fn step(&self, server: &mut Server, gathered: &Gathering) -> Result<()> {
         let sums = gathered.sums()?;
         let steps = if sums.weight > 0.0 {
             sums.number / sums.weight
@@ -143,7 +143,7 @@ impl Strategy for Clipped {
         })
     }
 
-    fn step(&self, server: &mut Server, gathered: Gathering) -> Result<()> {
+    fn step(&self, server: &mut Server, gathered: &Gathering) -> Result<()> {
         mean_step(server, gathered)
     }
 }

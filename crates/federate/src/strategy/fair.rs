@@ -38,7 +38,7 @@ impl Strategy for Fair {
         })
     }
 
-    fn step(&self, server: &mut Server, gathered: Gathering) -> Result<()> {
+    fn step(&self, server: &mut Server, gathered: &Gathering) -> Result<()> {
         let sums = gathered.sums()?;
         advance(&mut server.weights, sums.mean());
         server.version += 1;

@@ -2,7 +2,7 @@
 
 use super::{Need, Server, Strategy, Update, setting};
 use crate::error::{Error, Result};
-use crate::sum::ExactSum;
+use crate::sum::{ExactSum, largest};
 
 /// Updates of a round: their sums, or all of them. The result is the same for any order of arrival, and when several
 /// gather at once and are merged.
@@ -39,14 +39,24 @@ impl Gathering {
         }
     }
 
+    /// Forgets all updates, for another round of the same strategy.
+    pub fn clear(&mut self) {
+        self.delta
+            .iter_mut()
+            .chain(&mut self.variate)
+            .for_each(ExactSum::clear);
+        self.scalars.clear();
+        self.every.clear();
+    }
+
     /// Adds an update; one that does not fit is refused and changes nothing.
-    pub fn add(&mut self, strategy: &dyn Strategy, server: &Server, update: Update) -> Result<()> {
-        self.check(&update)?;
+    pub fn add(&mut self, strategy: &dyn Strategy, server: &Server, update: &Update) -> Result<()> {
+        self.check(update)?;
         if self.need == Need::Every {
-            self.every.push(update);
+            self.every.push(update.clone());
             return Ok(());
         }
-        let share = strategy.share(server, &update)?;
+        let share = strategy.share(server, update)?;
         let values = [
             share.delta,
             share.origin,
@@ -74,7 +84,7 @@ impl Gathering {
         if let (Some(sum), Some(variate)) = (&mut self.variate, &update.variate) {
             sum.add(share.variate, variate)?;
         }
-        self.scalars.add(1.0, &share.scalars)
+        self.scalars.add_numbers(&share.scalars)
     }
 
     fn check(&self, update: &Update) -> Result<()> {
@@ -84,7 +94,7 @@ impl Gathering {
             update.origin.as_ref(),
         ];
         for values in vectors.into_iter().flatten() {
-            if values.len() != self.len || !values.iter().all(|x| x.is_finite()) {
+            if values.len() != self.len || !largest(values).is_finite() {
                 return Err(Error::Malformed(format!(
                     "the update of {} does not hold {} finite numbers",
                     update.client, self.len
@@ -101,7 +111,7 @@ impl Gathering {
     }
 
     /// Adds what another has gathered.
-    pub fn merge(&mut self, other: Gathering) -> Result<()> {
+    pub fn merge(&mut self, other: &mut Gathering) -> Result<()> {
         for (mine, theirs) in [
             (&mut self.delta, &other.delta),
             (&mut self.variate, &other.variate),
@@ -111,48 +121,54 @@ impl Gathering {
             }
         }
         self.scalars.merge(&other.scalars)?;
-        self.every.extend(other.every);
+        self.every.append(&mut other.every);
         Ok(())
     }
 
     /// The sums of deltas, of variates' changes, and of the two numbers.
-    pub(super) fn sums(self) -> Result<Sums> {
-        let scalars = self.scalars.total();
-        setting(self.scalars.count() > 0, || {
-            "there are no updates to average".into()
-        })?;
-        Ok(Sums {
-            delta: self.delta.map(|s| s.total()).unwrap_or_default(),
-            variate: self.variate.map(|s| s.total()).unwrap_or_default(),
-            weight: scalars[0],
-            number: scalars[1],
-            count: self.scalars.count(),
-        })
+    pub(super) fn sums(&self) -> Result<Sums<'_>> {
+        let scalars: Vec<f64> = self.scalars.totals().collect();
+        match &self.delta {
+            Some(delta) if self.scalars.count() > 0 => Ok(Sums {
+                delta,
+                variate: self.variate.as_ref(),
+                weight: scalars[0],
+                number: scalars[1],
+                count: self.scalars.count(),
+            }),
+            _ => Err(Error::Setting("there are no updates to average".into())),
+        }
     }
 
     /// Every update, in the order of clients.
-    pub(super) fn every(mut self) -> Result<Vec<Update>> {
+    pub(super) fn every(&self) -> Result<Vec<&Update>> {
         setting(!self.every.is_empty(), || {
             "there are no updates to combine".into()
         })?;
-        self.every.sort_by_key(|u| u.client);
-        Ok(self.every)
+        let mut every: Vec<&Update> = self.every.iter().collect();
+        every.sort_by_key(|u| u.client);
+        Ok(every)
     }
 }
 
 /// Sums over a round's updates.
-pub(super) struct Sums {
-    pub(super) delta: Vec<f64>,
-    pub(super) variate: Vec<f64>,
+pub(super) struct Sums<'a> {
+    delta: &'a ExactSum,
+    variate: Option<&'a ExactSum>,
     pub(super) weight: f64,
     pub(super) number: f64,
     pub(super) count: u64,
 }
 
-impl Sums {
+impl<'a> Sums<'a> {
     /// The mean delta, weighted; a round in which nothing has weight changes nothing.
-    pub(super) fn mean(&self) -> impl Iterator<Item = f64> + '_ {
+    pub(super) fn mean(&self) -> impl Iterator<Item = f64> + use<'a> {
         let factor = if self.weight > 0.0 { 1.0 / self.weight } else { 0.0 };
-        self.delta.iter().map(move |d| d * factor)
+        self.delta.totals().map(move |d| d * factor)
+    }
+
+    /// The sum of the variates' changes, weighted.
+    pub(super) fn variates(&self) -> impl Iterator<Item = f64> + use<'a> {
+        self.variate.into_iter().flat_map(ExactSum::totals)
     }
 }

@@ -9,9 +9,9 @@
 //!
 //! let mut server = Server::new(vec![1.0, 1.0], 2);
 //! let mut gathering = Gathering::begin(&Plain, &server);
-//! gathering.add(&Plain, &server, Update::new(ClientId(0), 30, vec![1.0, 0.0]))?;
-//! gathering.add(&Plain, &server, Update::new(ClientId(1), 10, vec![0.0, 4.0]))?;
-//! Plain.step(&mut server, gathering)?;
+//! gathering.add(&Plain, &server, &Update::new(ClientId(0), 30, vec![1.0, 0.0]))?;
+//! gathering.add(&Plain, &server, &Update::new(ClientId(1), 10, vec![0.0, 4.0]))?;
+//! Plain.step(&mut server, &gathering)?;
 //! assert_eq!(server.weights, [1.75, 2.0]);
 //! # Ok::<(), synod_federate::Error>(())
 //! ```
@@ -184,7 +184,7 @@ pub trait Strategy: Send + Sync {
     fn share(&self, server: &Server, update: &Update) -> Result<Share>;
 
     /// Makes the next model of a round's gathered updates.
-    fn step(&self, server: &mut Server, gathered: Gathering) -> Result<()>;
+    fn step(&self, server: &mut Server, gathered: &Gathering) -> Result<()>;
 
     /// Updates to gather before a step, where clients do not wait for each other.
     fn asynchronous(&self) -> Option<Asynchronous> {

@@ -21,7 +21,7 @@ impl Strategy for Momentum {
         Ok(Share::weight(update.samples as f64))
     }
 
-    fn step(&self, server: &mut Server, gathered: Gathering) -> Result<()> {
+    fn step(&self, server: &mut Server, gathered: &Gathering) -> Result<()> {
         let sums = gathered.sums()?;
         let (weights, memory) = server.remember(1);
         for ((w, v), d) in weights.iter_mut().zip(&mut memory[0]).zip(sums.mean()) {
@@ -97,7 +97,7 @@ impl Strategy for Adaptive {
         Ok(Share::weight(update.samples as f64))
     }
 
-    fn step(&self, server: &mut Server, gathered: Gathering) -> Result<()> {
+    fn step(&self, server: &mut Server, gathered: &Gathering) -> Result<()> {
         let sums = gathered.sums()?;
         let rate = self.rate(server.version);
         let beta1 = if self.kind == Kind::Adagrad {

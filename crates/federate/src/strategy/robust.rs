@@ -4,7 +4,7 @@ use super::{Gathering, Need, Server, Share, Strategy, Update, advance, norm, set
 use crate::error::Result;
 
 /// Combines every coordinate's values, given in the order of clients, into one.
-pub(super) fn by_coordinate(updates: &[Update], mut combine: impl FnMut(&mut [f32]) -> f64) -> Vec<f64> {
+pub(super) fn by_coordinate(updates: &[&Update], mut combine: impl FnMut(&mut [f32]) -> f64) -> Vec<f64> {
     let len = updates.first().map_or(0, |u| u.delta.len());
     let mut values = vec![0.0f32; updates.len()];
     let coordinate = |i: usize| {
@@ -49,7 +49,7 @@ impl Strategy for Median {
         Ok(Share::weight(1.0))
     }
 
-    fn step(&self, server: &mut Server, gathered: Gathering) -> Result<()> {
+    fn step(&self, server: &mut Server, gathered: &Gathering) -> Result<()> {
         let updates = gathered.every()?;
         finish(server, by_coordinate(&updates, median))
     }
@@ -75,7 +75,7 @@ impl Strategy for TrimmedMean {
         Ok(Share::weight(1.0))
     }
 
-    fn step(&self, server: &mut Server, gathered: Gathering) -> Result<()> {
+    fn step(&self, server: &mut Server, gathered: &Gathering) -> Result<()> {
         setting((0.0..0.5).contains(&self.cut), || {
             format!("a cut of {} leaves nothing", self.cut)
         })?;
@@ -112,7 +112,7 @@ impl Strategy for GeometricMedian {
         Ok(Share::weight(1.0))
     }
 
-    fn step(&self, server: &mut Server, gathered: Gathering) -> Result<()> {
+    fn step(&self, server: &mut Server, gathered: &Gathering) -> Result<()> {
         let updates = gathered.every()?;
         let samples: Vec<f64> = updates.iter().map(|u| u.samples.max(1) as f64).collect();
         let mut point = weighted(&updates, &samples);
@@ -134,7 +134,7 @@ impl Strategy for GeometricMedian {
     }
 }
 
-fn weighted(updates: &[Update], weights: &[f64]) -> Vec<f64> {
+fn weighted(updates: &[&Update], weights: &[f64]) -> Vec<f64> {
     let total: f64 = weights.iter().sum();
     let mut mean = vec![0.0; updates.first().map_or(0, |u| u.delta.len())];
     for (update, weight) in updates.iter().zip(weights) {

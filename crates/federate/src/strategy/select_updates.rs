@@ -26,7 +26,7 @@ impl Strategy for Krum {
         Ok(Share::weight(1.0))
     }
 
-    fn step(&self, server: &mut Server, gathered: Gathering) -> Result<()> {
+    fn step(&self, server: &mut Server, gathered: &Gathering) -> Result<()> {
         let chosen = closest(gathered.every()?, self.malicious, self.keep);
         let total: f64 = chosen.iter().map(|u| u.samples as f64).sum();
         let mut mean = vec![0.0; server.weights.len()];
@@ -62,7 +62,7 @@ impl Strategy for Bulyan {
         Ok(Share::weight(1.0))
     }
 
-    fn step(&self, server: &mut Server, gathered: Gathering) -> Result<()> {
+    fn step(&self, server: &mut Server, gathered: &Gathering) -> Result<()> {
         let updates = gathered.every()?;
         let (count, least) = (updates.len(), 4 * self.malicious + 3);
         setting(count >= least, || {
@@ -90,7 +90,7 @@ impl Strategy for Bulyan {
 }
 
 /// The `keep` updates with the least sum of squared distances to their nearest neighbours; of equals the first clients'.
-fn closest(updates: Vec<Update>, malicious: usize, keep: usize) -> Vec<Update> {
+fn closest(updates: Vec<&Update>, malicious: usize, keep: usize) -> Vec<&Update> {
     let n = updates.len();
     let mut squares = vec![0.0; n * n];
     for i in 0..n {
@@ -105,7 +105,7 @@ fn closest(updates: Vec<Update>, malicious: usize, keep: usize) -> Vec<Update> {
         others.sort_by(f64::total_cmp);
         others.iter().take(neighbours).sum()
     };
-    let mut ranked: Vec<(f64, Update)> = updates
+    let mut ranked: Vec<(f64, &Update)> = updates
         .into_iter()
         .enumerate()
         .map(|(i, u)| (score(i), u))

@@ -26,7 +26,7 @@ impl Strategy for Buffered {
         })
     }
 
-    fn step(&self, server: &mut Server, gathered: Gathering) -> Result<()> {
+    fn step(&self, server: &mut Server, gathered: &Gathering) -> Result<()> {
         let sums = gathered.sums()?;
         advance(&mut server.weights, sums.mean().map(|d| d * self.rate));
         server.version += 1;
@@ -73,7 +73,7 @@ impl Strategy for Mixed {
         })
     }
 
-    fn step(&self, server: &mut Server, gathered: Gathering) -> Result<()> {
+    fn step(&self, server: &mut Server, gathered: &Gathering) -> Result<()> {
         let sums = gathered.sums()?;
         advance(&mut server.weights, sums.mean());
         server.version += 1;

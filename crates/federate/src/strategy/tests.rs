@@ -59,9 +59,9 @@ fn run(strategy: &dyn Strategy, rounds: &[Vec<Update>]) -> Server {
         server.reference = strategy.work().reference.then(|| vec![0.1; len]);
         let mut gathering = Gathering::begin(strategy, &server);
         for update in updates {
-            gathering.add(strategy, &server, update.clone()).expect("added");
+            gathering.add(strategy, &server, update).expect("added");
         }
-        strategy.step(&mut server, gathering).expect("stepped");
+        strategy.step(&mut server, &gathering).expect("stepped");
     }
     server
 }
@@ -83,14 +83,12 @@ fn no_strategy_depends_on_the_order_of_arrival_or_on_who_gathers() {
                 Gathering::begin(strategy, &server),
             ];
             for (i, update) in updates.iter().enumerate() {
-                parts[i % 2]
-                    .add(strategy, &server, update.clone())
-                    .expect("added");
+                parts[i % 2].add(strategy, &server, update).expect("added");
             }
-            let [mut first, second] = parts;
-            first.merge(second).expect("merged");
+            let [mut first, mut second] = parts;
+            first.merge(&mut second).expect("merged");
             assert_eq!(first.count(), 11);
-            strategy.step(&mut server, first).expect("stepped");
+            strategy.step(&mut server, &first).expect("stepped");
         }
         assert_eq!(server, expected, "{}", strategy.name());
     }
@@ -108,14 +106,14 @@ fn malformed_updates_are_refused_and_change_nothing() {
         {
             wrong.variate = Some(vec![0.0; 3]);
             assert!(
-                gathering.add(strategy, &server, wrong).is_err(),
+                gathering.add(strategy, &server, &wrong).is_err(),
                 "{}",
                 strategy.name()
             );
         }
         assert_eq!(gathering.count(), 0);
         assert!(
-            strategy.step(&mut server, gathering).is_err(),
+            strategy.step(&mut server, &gathering).is_err(),
             "{} of nothing",
             strategy.name()
         );
@@ -206,8 +204,8 @@ fn trust_goes_to_updates_that_agree_with_the_servers_own() {
     let mut gathering = Gathering::begin(&Trust, &server);
     round
         .into_iter()
-        .for_each(|u| gathering.add(&Trust, &server, u).expect("added"));
-    Trust.step(&mut server, gathering).expect("stepped");
+        .for_each(|u| gathering.add(&Trust, &server, &u).expect("added"));
+    Trust.step(&mut server, &gathering).expect("stepped");
     assert_eq!(
         server.weights,
         [1.0, 0.0],

@@ -39,7 +39,7 @@ impl Strategy for Trust {
         })
     }
 
-    fn step(&self, server: &mut Server, gathered: Gathering) -> Result<()> {
+    fn step(&self, server: &mut Server, gathered: &Gathering) -> Result<()> {
         let sums = gathered.sums()?;
         advance(&mut server.weights, sums.mean());
         server.reference = None;

@@ -30,7 +30,7 @@ impl Strategy for Scaffold {
         })
     }
 
-    fn step(&self, server: &mut Server, gathered: Gathering) -> Result<()> {
+    fn step(&self, server: &mut Server, gathered: &Gathering) -> Result<()> {
         let sums = gathered.sums()?;
         let rate = self.rate;
         // With the rate of 1 the same bits as FedAvg's.
@@ -45,7 +45,7 @@ impl Strategy for Scaffold {
             0.0
         };
         let (_, memory) = server.remember(1);
-        advance(&mut memory[0], sums.variate.iter().map(|v| v * factor));
+        advance(&mut memory[0], sums.variates().map(|v| v * factor));
         server.version += 1;
         Ok(())
     }

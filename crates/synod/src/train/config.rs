@@ -9,6 +9,7 @@ use synod_nn::{Optimizer, Schedule as NnSchedule};
 use toml::Spanned;
 
 use super::Misuse;
+use super::federated::FederationConfig;
 
 /// A file larger than this is no configuration.
 const LARGEST: u64 = 1 << 20;
@@ -25,6 +26,8 @@ pub(super) struct Config {
     pub(super) augment: Option<AugmentConfig>,
     pub(super) model: Spanned<ModelConfig>,
     pub(super) train: TrainConfig,
+    /// Clients among whom the training rows are divided, to learn together.
+    pub(super) federation: Option<Spanned<FederationConfig>>,
 }
 
 /// Where rows and labels come from, and what becomes of the numbers.
@@ -166,6 +169,16 @@ impl Config {
             return Err(format!(
                 "{at}: `early_stopping` needs rows to judge by; set `validation` in [data], such as 0.1"
             ));
+        }
+        if let Some(federation) = &config.federation {
+            let alone = [
+                ("early_stopping", config.train.early_stopping.is_some()),
+                ("[augment]", config.augment.is_some()),
+            ];
+            if let Some((name, _)) = alone.iter().find(|(_, given)| *given) {
+                let at = place(text, federation);
+                return Err(format!("{at}: a federation does not take `{name}`; leave it out"));
+            }
         }
         Ok(config)
     }
