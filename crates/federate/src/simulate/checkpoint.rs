@@ -40,6 +40,7 @@ struct Meta {
 impl Simulation<'_> {
     /// Writes everything that the next round depends on, and a note of the caller's; the file is whole or absent.
     pub fn save(&self, path: &Path, note: &str) -> Result<()> {
+        self.states.sync()?;
         let meta = Meta {
             settings: self.settings.clone(),
             round: self.round,

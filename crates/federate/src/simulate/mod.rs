@@ -197,7 +197,7 @@ impl<'a> Simulation<'a> {
 
     /// Holds one round: who comes, their work, the next model.
     pub fn round(&mut self) -> Result<Report> {
-        let before = self.attendance.tally().clone();
+        let before = *self.attendance.tally();
         let full = 4 * self.servers[0].weights.len() as u64;
         let effort = Effort {
             population: self.population,
@@ -211,7 +211,7 @@ impl<'a> Simulation<'a> {
         let ended = self.execute(&jobs)?;
         self.step(&ended)?;
         self.round += 1;
-        self.states.commit(jobs.iter().map(|j| j.client), self.round);
+        self.states.commit(ended.stored.iter().copied(), self.round);
         self.diverged += ended.diverged;
         let configured = self.attendance.tally().since(&before).selected;
         self.traffic.down += configured * full * self.servers.len() as u64;
@@ -225,7 +225,7 @@ impl<'a> Simulation<'a> {
             staleness: ended.staleness / ended.updates.max(1) as f64,
             clock: self.attendance.clock(),
             traffic: self.traffic,
-            tally: self.attendance.tally().clone(),
+            tally: *self.attendance.tally(),
         })
     }
 
@@ -374,6 +374,7 @@ impl<'a> Simulation<'a> {
         let client = done.update.client;
         if let Some(state) = done.state {
             self.states.store(client, self.round + 1, state)?;
+            ended.stored.push(client);
         }
         ended.losses.push((client, done.loss));
         ended.bytes += done.bytes;
@@ -411,6 +412,8 @@ struct Ended {
     loss: f64,
     staleness: f64,
     losses: Vec<(ClientId, f64)>,
+    /// Clients whose memory changed.
+    stored: Vec<ClientId>,
 }
 
 impl Ended {
@@ -420,6 +423,7 @@ impl Ended {
         self.bytes += other.bytes;
         self.staleness += other.staleness;
         self.losses.extend(other.losses);
+        self.stored.extend(other.stored);
     }
 
     /// Sums in the order of clients, which threads do not change.

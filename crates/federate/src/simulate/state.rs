@@ -81,6 +81,7 @@ fn damaged(e: safetensors::SafeTensorError) -> Error {
 pub(super) struct States {
     folder: Option<PathBuf>,
     held: Mutex<HashMap<ClientId, State>>,
+    unsynced: Mutex<Vec<PathBuf>>,
     /// The round in which each client's state was written.
     written: BTreeMap<ClientId, u64>,
 }
@@ -90,6 +91,7 @@ impl States {
         States {
             folder,
             held: Mutex::default(),
+            unsynced: Mutex::default(),
             written: BTreeMap::new(),
         }
     }
@@ -128,10 +130,26 @@ impl States {
             fs::create_dir_all(folder)?;
             let mut file = File::create(&path)?;
             file.write_all(&bytes)?;
-            file.sync_data()?;
             Ok(Ok(()))
         };
-        write().map_err(|e| Error::file(&path, e))?
+        write().map_err(|e| Error::file(&path, e))??;
+        self.unsynced.lock().unwrap_or_else(PoisonError::into_inner).push(path);
+        Ok(())
+    }
+
+    /// Sees to it that what was stored survives a crash of the machine. All at once, because only the first file then
+    /// waits for the disk.
+    pub(super) fn sync(&self) -> Result<()> {
+        let paths = std::mem::take(&mut *self.unsynced.lock().unwrap_or_else(PoisonError::into_inner));
+        for path in paths {
+            let file = File::open(&path).and_then(|f| f.sync_data());
+            match file {
+                // A later round's state has taken its place.
+                Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+                done => done.map_err(|e| Error::file(&path, e))?,
+            }
+        }
+        Ok(())
     }
 
     /// From now on the states of `round` are the clients' latest.

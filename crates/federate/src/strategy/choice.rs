@@ -9,10 +9,11 @@ use super::{
 use crate::error::Result;
 
 /// A strategy and its settings: a bare name, or a table with `kind`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 #[allow(missing_docs, reason = "the settings are those of the strategies' own types")]
 pub enum Choice {
+    #[default]
     Fedavg,
     Fedsgd,
     Fedprox {
@@ -78,12 +79,6 @@ pub enum Choice {
     Fltrust,
 }
 
-impl Default for Choice {
-    fn default() -> Choice {
-        Choice::Fedavg
-    }
-}
-
 /// What a table may say; which of it a kind takes is checked afterwards, so that the error can name it.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -111,7 +106,7 @@ struct Table {
 #[serde(untagged)]
 enum Written {
     Name(String),
-    Table(Table),
+    Table(Box<Table>),
 }
 
 impl<'de> Deserialize<'de> for Choice {
@@ -121,7 +116,7 @@ impl<'de> Deserialize<'de> for Choice {
                 kind,
                 ..Table::default()
             },
-            Written::Table(table) => table,
+            Written::Table(table) => *table,
         };
         table.choose().map_err(serde::de::Error::custom)
     }
