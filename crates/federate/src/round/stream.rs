@@ -82,9 +82,9 @@ impl Stream {
         self.version
     }
 
-    /// How many more clients can begin to work at once.
+    /// How many more clients can begin to work at once, when those who wait have.
     pub fn invites(&self) -> usize {
-        self.mode().concurrency.saturating_sub(self.leases.working())
+        self.places().saturating_sub(self.lobby.len())
     }
 
     /// What was counted so far.
@@ -99,6 +99,10 @@ impl Stream {
 
     fn mode(&self) -> Asynchronous {
         self.settings.asynchronous.unwrap_or_default()
+    }
+
+    fn places(&self) -> usize {
+        self.mode().concurrency.saturating_sub(self.leases.working())
     }
 
     fn deadline(&self) -> Option<Time> {
@@ -158,7 +162,7 @@ impl Stream {
     }
 
     fn begin_waiting(&mut self, actions: &mut Vec<Action>) {
-        let (places, buffer) = (self.invites(), &self.buffer);
+        let (places, buffer) = (self.places(), &self.buffer);
         if places > 0 && !self.lobby.is_empty() {
             let chosen = self
                 .lobby
@@ -199,7 +203,7 @@ impl Stream {
     fn check_in(&mut self, client: ClientId) -> Action {
         self.tally.check_ins += 1;
         let hold = self.leases.get(client).map(|lease| lease.hold);
-        let place = self.invites() > 0 && !self.buffer.contains_key(&client);
+        let place = self.places() > 0 && !self.buffer.contains_key(&client);
         if hold == Some(Hold::Working) || place {
             self.lobby.leave(client);
             return self.begin(client);
