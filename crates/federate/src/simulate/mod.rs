@@ -62,7 +62,7 @@ pub struct Report {
     pub round: u64,
     /// Updates in the model.
     pub updates: u64,
-    /// Clients whose training left the finite numbers.
+    /// Clients whose training left the finite numbers, or whose update was too large to be one.
     pub diverged: u64,
     /// The mean loss of the clients' steps.
     pub loss: f64,
@@ -313,7 +313,7 @@ impl<'a> Simulation<'a> {
             while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
                 match this.office(job.client).serve(worker, job) {
                     Ok(done) => worker.recycle(this.take(done, gathered, &mut ended)?),
-                    Err(Error::Diverged { .. }) => ended.diverged += 1,
+                    Err(Error::Diverged { .. } | Error::Malformed(_)) => ended.diverged += 1,
                     Err(e) => return Err(e),
                 }
             }
@@ -372,6 +372,14 @@ impl<'a> Simulation<'a> {
     /// Takes in what a client sent, and gives its memory back.
     fn take(&self, done: Done, gathered: &mut [Gathering], ended: &mut Ended) -> Result<Vec<f32>> {
         let client = done.update.client;
+        match gathered[done.cluster].add(&*self.strategy, &self.servers[done.cluster], &done.update) {
+            // What a client sent cannot be used, and the round goes on without it.
+            Err(Error::Malformed(_)) => {
+                ended.diverged += 1;
+                return Ok(done.update.delta);
+            }
+            added => added?,
+        }
         if let Some(state) = done.state {
             self.states.store(client, self.round + 1, state)?;
             ended.stored.push(client);
@@ -380,14 +388,13 @@ impl<'a> Simulation<'a> {
         ended.bytes += done.bytes;
         ended.updates += 1;
         ended.staleness += done.update.staleness as f64;
-        gathered[done.cluster].add(&*self.strategy, &self.servers[done.cluster], &done.update)?;
         Ok(done.update.delta)
     }
 
     fn step(&mut self, ended: &Ended) -> Result<()> {
         if ended.updates == 0 {
             return Err(Error::Round(format!(
-                "training left the finite numbers on all {} clients of round {}; lower the learning rate, now {}",
+                "nothing that the {} clients of round {} sent is finite; lower the learning rate, now {}",
                 ended.diverged,
                 self.round + 1,
                 self.plan.optimizer.rate

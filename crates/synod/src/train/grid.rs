@@ -14,6 +14,7 @@ use super::{Misuse, Train};
 const MOST: usize = 1000;
 /// The setting of which the best value counts.
 const RATE: &str = "train.rate";
+const SEED: &str = "seed";
 
 /// A configuration with a grid: the rest of it, the axes, and what others have published.
 pub(super) struct Grid {
@@ -104,18 +105,8 @@ impl Grid {
             if !train.json {
                 eprintln!("{}", if cell.is_empty() { "all" } else { &cell });
             }
-            let summary = match train.run_cell(
-                &config,
-                &text,
-                runs,
-                &cell,
-                most.map_or(usize::MAX, |m| m.ceil() as usize),
-            ) {
-                Ok(summary) => summary,
-                // A rate at which training runs away is one more result of the grid.
-                Err(e) if diverged(&e) => json!({ "diverged": true, "accuracy": 0.0 }),
-                Err(e) => return Err(e),
-            };
+            let most = most.map_or(usize::MAX, |m| m.ceil() as usize);
+            let summary = train.run_cell(&config, &text, runs, &cell, most)?;
             let mut entry = json!({ "settings": {}, "rate": rate.as_ref().and_then(number) });
             for (name, value) in place {
                 entry["settings"][name] = serde_json::to_value(value)?;
@@ -129,6 +120,7 @@ impl Grid {
                 "target",
                 "traffic",
                 "per_client",
+                "stopped",
             ] {
                 entry[key] = summary[key].clone();
             }
@@ -181,54 +173,108 @@ impl Grid {
         Ok(toml::to_string(&table)?)
     }
 
+    /// A table with a line for every combination but for learning rates and seeds.
     fn print(&self, cells: &[Value], out: &mut dyn Write) -> Result<()> {
-        let axes: Vec<&str> = self
+        let axes = self.axes.iter().map(|(n, _)| n.as_str());
+        let axes: Vec<&str> = axes.filter(|n| *n != RATE && *n != SEED).collect();
+        let mut groups: Vec<(Vec<String>, Vec<&Value>)> = vec![];
+        for cell in cells {
+            let key: Vec<String> = axes.iter().map(|a| plain(&cell["settings"][*a])).collect();
+            match groups.iter_mut().find(|(k, _)| *k == key) {
+                Some((_, group)) => group.push(cell),
+                None => groups.push((key, vec![cell])),
+            }
+        }
+        let mut heads: Vec<String> = axes
+            .iter()
+            .map(|a| a.rsplit('.').next().unwrap_or(a).to_owned())
+            .collect();
+        let seeds = self
             .axes
             .iter()
-            .map(|(n, _)| n.as_str())
-            .filter(|n| *n != RATE)
-            .collect();
-        let short = |name: &str| name.rsplit('.').next().unwrap_or(name).to_owned();
-        for axis in &axes {
-            write!(out, "{:>24}", short(axis))?;
+            .find(|(n, _)| n == SEED)
+            .map_or(1, |(_, v)| v.len());
+        heads.extend(
+            [
+                "rate",
+                "rounds to target",
+                "published",
+                "accuracy",
+                "best",
+                "bytes up",
+            ]
+            .map(str::to_owned),
+        );
+        let mut lines = vec![heads];
+        for (key, group) in groups {
+            lines.push(key.into_iter().chain(figures(&group)).collect());
         }
-        writeln!(
-            out,
-            "{:>10}{:>12}{:>12}{:>12}{:>10}",
-            "rate", "to target", "published", "accuracy", "seconds"
-        )?;
-        for cell in cells {
-            for axis in &axes {
-                write!(
-                    out,
-                    "{:>24}",
-                    cell["settings"][*axis].to_string().replace(['"', '{', '}'], "")
-                )?;
-            }
-            let rounds = match cell["rounds_to_target"].as_f64() {
-                Some(rounds) => format!("{rounds:.1}"),
-                None if cell["target"].is_null() => "-".to_owned(),
-                None => format!("> {}", cell["rounds"]),
-            };
-            let plain = |v: &Value| v.as_f64().map_or("-".to_owned(), |n| n.to_string());
-            let percent = 100.0 * cell["best_accuracy"].as_f64().unwrap_or(f64::NAN);
-            let seconds = cell["seconds"].as_f64().unwrap_or(f64::NAN);
-            let (rate, published) = (plain(&cell["rate"]), plain(&cell["published"]));
-            writeln!(
-                out,
-                "{rate:>10}{rounds:>12}{published:>12}{percent:>11.2}%{seconds:>10.1}"
-            )?;
+        let widths: Vec<usize> = (0..lines[0].len())
+            .map(|i| lines.iter().map(|l| l[i].chars().count()).max().unwrap_or(0))
+            .collect();
+        for line in &lines {
+            let cells = line
+                .iter()
+                .zip(&widths)
+                .map(|(text, width)| format!("{text:<width$}"));
+            writeln!(out, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
+        }
+        if seeds > 1 {
+            writeln!(out, "Means of {seeds} seeds, with the lowest and the highest.")?;
         }
         Ok(())
     }
 }
 
-fn diverged(error: &anyhow::Error) -> bool {
-    let ours = error.downcast_ref::<synod_federate::Error>();
-    matches!(
-        ours,
-        Some(synod_federate::Error::Round(_) | synod_federate::Error::Diverged { .. })
-    )
+/// What a line says of the cells of one combination.
+fn figures(group: &[&Value]) -> [String; 6] {
+    let numbers = |key: &str| -> Vec<f64> { group.iter().filter_map(|c| c[key].as_f64()).collect() };
+    let spread = |values: Vec<f64>, write: &dyn Fn(f64) -> String| {
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        let (low, high) = values
+            .iter()
+            .fold((f64::MAX, f64::MIN), |(l, h), v| (l.min(*v), h.max(*v)));
+        match values.len() {
+            0 => "-".to_owned(),
+            1 => write(mean),
+            _ => format!("{} ({} to {})", write(mean), write(low), write(high)),
+        }
+    };
+    let reached = numbers("rounds_to_target");
+    let rounds = match reached.len() == group.len() {
+        true => spread(reached, &|r| format!("{r:.1}")),
+        false if group[0]["target"].is_null() => "-".to_owned(),
+        false => format!("> {}", group[0]["rounds"]),
+    };
+    let percent = |x: f64| format!("{:.2} %", 100.0 * x);
+    let bytes = group.iter().filter_map(|c| {
+        let full = c["traffic"]["up_in_full"].as_f64().filter(|f| *f > 0.0)?;
+        Some(c["traffic"]["up"].as_f64()? / full)
+    });
+    [
+        plain(&group[0]["rate"]),
+        rounds,
+        plain(&group[0]["published"]),
+        spread(numbers("accuracy"), &percent),
+        spread(numbers("best_accuracy"), &percent),
+        bytes.last().map_or("-".to_owned(), |b| format!("{b:.3}")),
+    ]
+}
+
+/// A setting or figure as a person writes it.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Object(table) => {
+            let part = |(key, value): (&String, &Value)| match key.as_str() {
+                "kind" => plain(value),
+                _ => format!("{key} {}", plain(value)),
+            };
+            table.iter().map(part).collect::<Vec<_>>().join(", ")
+        }
+        other => other.to_string(),
+    }
 }
 
 /// Fewer rounds to the target, or a higher accuracy where it is not reached.

@@ -123,6 +123,7 @@ impl Train {
                 text: &text,
                 resume,
                 most_rounds: usize::MAX,
+                in_grid: false,
                 quiet: self.json,
             };
             return self.show(&run.run(&model, split)?);
@@ -177,6 +178,7 @@ impl Train {
             text,
             resume,
             most_rounds,
+            in_grid: true,
             quiet: self.json,
         };
         run.run(&model, split)

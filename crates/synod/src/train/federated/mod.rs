@@ -54,6 +54,8 @@ struct Note {
     data: u32,
     seconds: f64,
     curve: Curve,
+    /// Why it ended before its last round, if not by reaching the target.
+    stopped: Option<String>,
 }
 
 /// A run, and when another one has made it pointless to go on.
@@ -65,6 +67,7 @@ pub(super) struct Run<'a> {
     pub(super) resume: bool,
     /// Rounds after which another run had reached the target.
     pub(super) most_rounds: usize,
+    pub(super) in_grid: bool,
     pub(super) quiet: bool,
 }
 
@@ -169,7 +172,14 @@ impl Course<'_> {
         let started = Instant::now();
         let mut last = None;
         while self.simulation.rounds() < rounds && !self.reached() {
-            let report = self.simulation.round()?;
+            let report = match self.simulation.round() {
+                // In a grid a federation that falls apart is a result like others.
+                Err(synod_federate::Error::Round(why)) if self.run.in_grid => {
+                    self.note.stopped = Some(why);
+                    break;
+                }
+                held => held?,
+            };
             let round = report.round;
             let mut event = json!({ "event": "round" });
             if round.is_multiple_of(federation.evaluate.get() as u64) || round == rounds {
@@ -259,6 +269,7 @@ impl Course<'_> {
             "traffic": self.simulation.traffic(),
             "tally": self.simulation.tally(),
             "simulated_seconds": last.map(|r| r.clock),
+            "stopped": self.note.stopped,
             "per_client": clients,
             "seconds": self.note.seconds,
             "curve": curve,
