@@ -48,6 +48,8 @@ pub(super) struct DataConfig {
     pub(super) validation: f32,
     #[serde(default, deserialize_with = "some_positive")]
     pub(super) divide_by: Option<f32>,
+    /// Characters of a text that are read in a row.
+    pub(super) length: Option<NonZeroUsize>,
     pub(super) standardise: Option<Standardise>,
 }
 
@@ -58,6 +60,8 @@ pub(super) enum Kind {
     Npy,
     Csv,
     Parquet,
+    /// Texts by speaker, of which each character is foretold from those before it.
+    Speakers,
 }
 
 /// Over what mean and deviation are taken.
@@ -170,6 +174,12 @@ impl Config {
                 "{at}: `early_stopping` needs rows to judge by; set `validation` in [data], such as 0.1"
             ));
         }
+        if data.kind == Kind::Speakers && config.federation.is_none() {
+            let at = place(text, &config.data);
+            return Err(format!(
+                "{at}: texts by speaker are for a [federation], in which each speaker is a client"
+            ));
+        }
         if let Some(federation) = &config.federation {
             let alone = [
                 ("early_stopping", config.train.early_stopping.is_some()),
@@ -196,6 +206,21 @@ impl Config {
 
 impl DataConfig {
     fn problem(&self) -> Option<String> {
+        if self.kind == Kind::Speakers {
+            let others = [
+                self.train_labels.is_some(),
+                self.test.is_some(),
+                self.label.is_some(),
+                self.columns.is_some(),
+            ];
+            let scaled = self.divide_by.is_some() || self.standardise.is_some() || self.validation > 0.0;
+            let problem =
+                "data of kind \"speakers\" take `train`, the file with the texts, and `length` only";
+            return (scaled || others.contains(&true)).then(|| problem.to_owned());
+        }
+        if self.length.is_some() {
+            return Some("`length` goes with data of kind \"speakers\"".to_owned());
+        }
         let separate = matches!(self.kind, Kind::Idx | Kind::Npy);
         let kind = format!("{:?}", self.kind).to_lowercase();
         Some(match separate {

@@ -8,6 +8,7 @@ mod folder;
 mod grid;
 mod model;
 mod scale;
+mod texts;
 mod watch;
 
 use std::io::Write;

@@ -76,14 +76,16 @@ impl Run<'_> {
         let (config, federation) = (self.config, self.federation);
         let classes = model::classes(model, &split)?;
         split.scale.apply(&mut split.train.inputs);
-        let labels: Vec<u32> = split.train.classes.iter().map(|c| *c as u32).collect();
+        // A row of a text has no label of its own; its first character's next stands for it.
+        let firsts = split.train.classes.iter().step_by(split.train.targets.max(1));
+        let labels: Vec<u32> = firsts.map(|c| *c as u32).collect();
+        let rows = match split.train.groups.is_empty() {
+            true => Labelled::labelled(&labels),
+            false => Labelled::labelled(&labels).with_groups(&split.train.groups),
+        };
         let partition = federation
             .partition
-            .divide(
-                &Labelled::labelled(&labels),
-                federation.clients.get(),
-                config.seed,
-            )
+            .divide(&rows, federation.clients.get(), config.seed)
             .map_err(|e| Misuse(format!("[federation]: {e}")))?;
         let measures = (partition.clients() <= 100_000)
             .then(|| Measures::of(&*partition, Some(&labels)))
