@@ -74,13 +74,18 @@ impl Simulation {
         for action in self.engine.on(self.now, event) {
             match action {
                 Action::Configure { client, round, .. } => self.begin(client, round),
-                Action::Commit { round, updates } => self.commits.push((round, updates)),
-                Action::Stop { client, .. }
-                | Action::Acknowledge { client, .. }
-                | Action::Refuse { client, .. } => {
+                Action::Commit { round, updates } => {
+                    for update in &updates {
+                        self.at_work.remove(&update.client);
+                    }
+                    self.commits.push((round, updates));
+                }
+                Action::Stop { client, .. } | Action::Refuse { client, .. } => {
                     self.at_work.remove(&client);
                 }
-                Action::Accept { .. } | Action::Reject { .. } | Action::Abandon { .. } => {}
+                Action::Abandon { .. } => self.at_work.clear(),
+                // A client whose update is stored is not free before the commit.
+                Action::Accept { .. } | Action::Reject { .. } | Action::Acknowledge { .. } => {}
             }
         }
     }
@@ -187,7 +192,10 @@ fn a_thousand_of_a_million_report_in_every_round_though_a_quarter_is_faulty() {
         (500..700).contains(&dropped),
         "a twentieth crashes midway: {dropped}"
     );
-    assert_eq!(failed, malformed);
+    assert!(
+        (500..700).contains(&failed) && failed <= malformed,
+        "a twentieth sends garbage: {failed}"
+    );
     assert!(
         straggling > 650,
         "a twentieth is silent and a tenth too slow: {straggling}"

@@ -122,7 +122,7 @@ pub enum Event {
     },
 }
 
-/// What the driver must do, in the order given. Doing one twice does no harm.
+/// What the driver must do, in the order given. Each names what it is about, so that one done twice can be told.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {

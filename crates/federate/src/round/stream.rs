@@ -82,7 +82,8 @@ impl Stream {
         self.version
     }
 
-    /// How many more clients can begin to work at once, when those who wait have.
+    /// How many more clients can begin to work at once, when those who wait have. Clients that have reported cannot
+    /// before the next commit.
     pub fn invites(&self) -> usize {
         self.places().saturating_sub(self.lobby.len())
     }
