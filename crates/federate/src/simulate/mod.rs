@@ -8,6 +8,7 @@ mod attack;
 mod attend;
 mod checkpoint;
 mod evaluate;
+mod execute;
 mod personal;
 mod population;
 mod settings;
@@ -18,7 +19,6 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::{Deserialize, Serialize};
 use synod_nn::{Measure, Model};
@@ -31,8 +31,9 @@ pub use self::settings::{Epochs, Settings};
 
 use self::attack::Villains;
 use self::attend::{Attendance, Effort, Present};
+use self::execute::Ended;
 use self::state::States;
-use self::work::{Done, Job, Office};
+use self::work::{Job, Office};
 use crate::client::{ClientId, Examples, Plan, Task, Worker};
 use crate::compress::Layout;
 use crate::error::{Error, Result};
@@ -294,60 +295,6 @@ impl<'a> Simulation<'a> {
         jobs
     }
 
-    /// Does all jobs on all threads and leaves the sum in the first worker's gatherings. Which thread does which job does
-    /// not show in the result.
-    fn execute(&mut self, jobs: &[Job]) -> Result<Ended> {
-        let mut workers = std::mem::take(&mut self.workers);
-        let mut gathered = std::mem::take(&mut self.gathered);
-        gathered.resize_with(workers.len(), || {
-            self.servers
-                .iter()
-                .map(|s| Gathering::begin(&*self.strategy, s))
-                .collect()
-        });
-        let next = AtomicUsize::new(0);
-        let this = &*self;
-        let run = |(worker, gathered): (&mut Worker, &mut Vec<Gathering>)| -> Result<Ended> {
-            gathered.iter_mut().for_each(Gathering::clear);
-            let mut ended = Ended::default();
-            while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                match this.office(job.client).serve(worker, job) {
-                    Ok(done) => worker.recycle(this.take(done, gathered, &mut ended)?),
-                    Err(Error::Diverged { .. } | Error::Malformed(_)) => ended.diverged += 1,
-                    Err(e) => return Err(e),
-                }
-            }
-            Ok(ended)
-        };
-        let pairs = workers.iter_mut().zip(&mut gathered);
-        let results: Vec<Result<Ended>> = match jobs.len().min(pairs.len()) {
-            1 => pairs.map(run).collect(),
-            _ => std::thread::scope(|scope| {
-                let threads: Vec<_> = pairs.map(|pair| scope.spawn(|| run(pair))).collect();
-                let failed = || Err(Error::Round("a worker thread failed".into()));
-                threads
-                    .into_iter()
-                    .map(|t| t.join().unwrap_or_else(|_| failed()))
-                    .collect()
-            }),
-        };
-        self.workers = workers;
-        let mut ended = Ended::default();
-        for result in results {
-            ended.merge(result?);
-        }
-        if let Some((first, others)) = gathered.split_first_mut() {
-            for other in others {
-                for (mine, theirs) in first.iter_mut().zip(other) {
-                    mine.merge(theirs)?;
-                }
-            }
-        }
-        self.gathered = gathered;
-        ended.settle();
-        Ok(ended)
-    }
-
     fn office(&self, client: ClientId) -> Office<'_> {
         Office {
             population: self.population,
@@ -369,28 +316,6 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Takes in what a client sent, and gives its memory back.
-    fn take(&self, done: Done, gathered: &mut [Gathering], ended: &mut Ended) -> Result<Vec<f32>> {
-        let client = done.update.client;
-        match gathered[done.cluster].add(&*self.strategy, &self.servers[done.cluster], &done.update) {
-            // What a client sent cannot be used, and the round goes on without it.
-            Err(Error::Malformed(_)) => {
-                ended.diverged += 1;
-                return Ok(done.update.delta);
-            }
-            added => added?,
-        }
-        if let Some(state) = done.state {
-            self.states.store(client, self.round + 1, state)?;
-            ended.stored.push(client);
-        }
-        ended.losses.push((client, done.loss));
-        ended.bytes += done.bytes;
-        ended.updates += 1;
-        ended.staleness += done.update.staleness as f64;
-        Ok(done.update.delta)
-    }
-
     fn step(&mut self, ended: &Ended) -> Result<()> {
         if ended.updates == 0 {
             return Err(Error::Round(format!(
@@ -407,36 +332,6 @@ impl<'a> Simulation<'a> {
         }
         self.attendance.note_losses(&self.settings, &ended.losses);
         Ok(())
-    }
-}
-
-/// What a round's work added up to.
-#[derive(Default)]
-struct Ended {
-    updates: u64,
-    diverged: u64,
-    bytes: u64,
-    loss: f64,
-    staleness: f64,
-    losses: Vec<(ClientId, f64)>,
-    /// Clients whose memory changed.
-    stored: Vec<ClientId>,
-}
-
-impl Ended {
-    fn merge(&mut self, other: Ended) {
-        self.updates += other.updates;
-        self.diverged += other.diverged;
-        self.bytes += other.bytes;
-        self.staleness += other.staleness;
-        self.losses.extend(other.losses);
-        self.stored.extend(other.stored);
-    }
-
-    /// Sums in the order of clients, which threads do not change.
-    fn settle(&mut self) {
-        self.losses.sort_by_key(|(client, _)| *client);
-        self.loss = self.losses.iter().map(|(_, loss)| loss).sum();
     }
 }
 

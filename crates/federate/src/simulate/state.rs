@@ -133,7 +133,10 @@ impl States {
             Ok(Ok(()))
         };
         write().map_err(|e| Error::file(&path, e))??;
-        self.unsynced.lock().unwrap_or_else(PoisonError::into_inner).push(path);
+        self.unsynced
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(path);
         Ok(())
     }
 

@@ -7,13 +7,6 @@ fn samples(update: &Update) -> f64 {
     update.samples as f64
 }
 
-fn mean_step(server: &mut Server, gathered: &Gathering) -> Result<()> {
-    let sums = gathered.sums()?;
-    advance(&mut server.weights, sums.mean());
-    server.version += 1;
-    Ok(())
-}
-
 /// FedAvg (McMahan et al., 2017): the mean of updates, weighted by samples.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Plain;
@@ -21,14 +14,6 @@ pub struct Plain;
 impl Strategy for Plain {
     fn name(&self) -> &'static str {
         "fedavg"
-    }
-
-    fn share(&self, _: &Server, update: &Update) -> Result<Share> {
-        Ok(Share::weight(samples(update)))
-    }
-
-    fn step(&self, server: &mut Server, gathered: &Gathering) -> Result<()> {
-        mean_step(server, gathered)
     }
 }
 
@@ -46,14 +31,6 @@ impl Strategy for SingleStep {
             single_step: true,
             ..Work::default()
         }
-    }
-
-    fn share(&self, _: &Server, update: &Update) -> Result<Share> {
-        Ok(Share::weight(samples(update)))
-    }
-
-    fn step(&self, server: &mut Server, gathered: &Gathering) -> Result<()> {
-        mean_step(server, gathered)
     }
 }
 
@@ -74,14 +51,6 @@ impl Strategy for Proximal {
             proximal: self.mu,
             ..Work::default()
         }
-    }
-
-    fn share(&self, _: &Server, update: &Update) -> Result<Share> {
-        Ok(Share::weight(samples(update)))
-    }
-
-    fn step(&self, server: &mut Server, gathered: &Gathering) -> Result<()> {
-        mean_step(server, gathered)
     }
 }
 
@@ -141,9 +110,5 @@ impl Strategy for Clipped {
             },
             ..Share::weight(n)
         })
-    }
-
-    fn step(&self, server: &mut Server, gathered: &Gathering) -> Result<()> {
-        mean_step(server, gathered)
     }
 }

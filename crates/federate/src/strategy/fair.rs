@@ -1,6 +1,6 @@
 //! q-FedAvg (Li et al., 2020): clients with a higher loss count more.
 
-use super::{Gathering, Server, Share, Strategy, Update, Work, advance, norm};
+use super::{Server, Share, Strategy, Update, Work, norm};
 use crate::error::Result;
 
 /// Keeps a loss of zero from becoming infinite under a negative power.
@@ -36,12 +36,5 @@ impl Strategy for Fair {
             delta,
             ..Share::weight(bound)
         })
-    }
-
-    fn step(&self, server: &mut Server, gathered: &Gathering) -> Result<()> {
-        let sums = gathered.sums()?;
-        advance(&mut server.weights, sums.mean());
-        server.version += 1;
-        Ok(())
     }
 }

@@ -180,11 +180,17 @@ pub trait Strategy: Send + Sync {
         Need::Sums
     }
 
-    /// What an update counts in the sums.
-    fn share(&self, server: &Server, update: &Update) -> Result<Share>;
+    /// What an update counts in the sums: its samples, unless the strategy says otherwise.
+    fn share(&self, _server: &Server, update: &Update) -> Result<Share> {
+        Ok(Share::weight(update.samples as f64))
+    }
 
-    /// Makes the next model of a round's gathered updates.
-    fn step(&self, server: &mut Server, gathered: &Gathering) -> Result<()>;
+    /// Makes the next model of a round's gathered updates: moved by their mean, unless the strategy says otherwise.
+    fn step(&self, server: &mut Server, gathered: &Gathering) -> Result<()> {
+        advance(&mut server.weights, gathered.sums()?.mean());
+        server.version += 1;
+        Ok(())
+    }
 
     /// Updates to gather before a step, where clients do not wait for each other.
     fn asynchronous(&self) -> Option<Asynchronous> {

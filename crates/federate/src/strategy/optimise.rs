@@ -1,6 +1,6 @@
 //! The mean update as a gradient that an optimiser of the server follows (Reddi et al., 2021; Hsu et al., 2019).
 
-use super::{Gathering, Server, Share, Strategy, Update};
+use super::{Gathering, Server, Strategy};
 use crate::error::Result;
 
 /// FedAvgM: the server has momentum.
@@ -15,10 +15,6 @@ pub struct Momentum {
 impl Strategy for Momentum {
     fn name(&self) -> &'static str {
         "fedavgm"
-    }
-
-    fn share(&self, _: &Server, update: &Update) -> Result<Share> {
-        Ok(Share::weight(update.samples as f64))
     }
 
     fn step(&self, server: &mut Server, gathered: &Gathering) -> Result<()> {
@@ -91,10 +87,6 @@ impl Strategy for Adaptive {
             Kind::Adam => "fedadam",
             Kind::Yogi => "fedyogi",
         }
-    }
-
-    fn share(&self, _: &Server, update: &Update) -> Result<Share> {
-        Ok(Share::weight(update.samples as f64))
     }
 
     fn step(&self, server: &mut Server, gathered: &Gathering) -> Result<()> {

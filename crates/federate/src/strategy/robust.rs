@@ -1,6 +1,6 @@
 //! Middles of updates instead of means: a few wild updates do not move them.
 
-use super::{Gathering, Need, Server, Share, Strategy, Update, advance, norm, setting};
+use super::{Gathering, Need, Server, Strategy, Update, advance, norm, setting};
 use crate::error::Result;
 
 /// Combines every coordinate's values, given in the order of clients, into one.
@@ -45,10 +45,6 @@ impl Strategy for Median {
         Need::Every
     }
 
-    fn share(&self, _: &Server, _: &Update) -> Result<Share> {
-        Ok(Share::weight(1.0))
-    }
-
     fn step(&self, server: &mut Server, gathered: &Gathering) -> Result<()> {
         let updates = gathered.every()?;
         finish(server, by_coordinate(&updates, median))
@@ -69,10 +65,6 @@ impl Strategy for TrimmedMean {
 
     fn need(&self) -> Need {
         Need::Every
-    }
-
-    fn share(&self, _: &Server, _: &Update) -> Result<Share> {
-        Ok(Share::weight(1.0))
     }
 
     fn step(&self, server: &mut Server, gathered: &Gathering) -> Result<()> {
@@ -106,10 +98,6 @@ impl Strategy for GeometricMedian {
 
     fn need(&self) -> Need {
         Need::Every
-    }
-
-    fn share(&self, _: &Server, _: &Update) -> Result<Share> {
-        Ok(Share::weight(1.0))
     }
 
     fn step(&self, server: &mut Server, gathered: &Gathering) -> Result<()> {

@@ -1,7 +1,7 @@
 //! Krum, Multi-Krum (Blanchard et al., 2017) and Bulyan (El Mhamdi et al., 2018): updates that lie close to others.
 
 use super::robust::{by_coordinate, median};
-use super::{Gathering, Need, Server, Share, Strategy, Update, advance, setting};
+use super::{Gathering, Need, Server, Strategy, Update, advance, setting};
 use crate::error::Result;
 
 /// The mean, weighted by samples, of the updates that are closest to their neighbours.
@@ -20,10 +20,6 @@ impl Strategy for Krum {
 
     fn need(&self) -> Need {
         Need::Every
-    }
-
-    fn share(&self, _: &Server, _: &Update) -> Result<Share> {
-        Ok(Share::weight(1.0))
     }
 
     fn step(&self, server: &mut Server, gathered: &Gathering) -> Result<()> {
@@ -56,10 +52,6 @@ impl Strategy for Bulyan {
 
     fn need(&self) -> Need {
         Need::Every
-    }
-
-    fn share(&self, _: &Server, _: &Update) -> Result<Share> {
-        Ok(Share::weight(1.0))
     }
 
     fn step(&self, server: &mut Server, gathered: &Gathering) -> Result<()> {

@@ -73,13 +73,6 @@ impl Strategy for Mixed {
         })
     }
 
-    fn step(&self, server: &mut Server, gathered: &Gathering) -> Result<()> {
-        let sums = gathered.sums()?;
-        advance(&mut server.weights, sums.mean());
-        server.version += 1;
-        Ok(())
-    }
-
     fn asynchronous(&self) -> Option<Asynchronous> {
         Some(Asynchronous {
             buffer: 1,
