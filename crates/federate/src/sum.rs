@@ -109,7 +109,13 @@ impl ExactSum {
     pub fn totals(&self) -> impl Iterator<Item = f64> + '_ {
         let [high, middle, low] = &self.limbs;
         let limbs = high.iter().zip(middle).zip(low);
-        limbs.map(|((h, m), l)| h + (m + l))
+        limbs.map(|((h, m), l)| {
+            // Where high and middle cancel, their sum is exact; what is rounded off otherwise goes to the low one.
+            let sum = h + m;
+            let part = sum - h;
+            let rest = (h - (sum - part)) + (m - part);
+            sum + (rest + l)
+        })
     }
 
     /// Forgets everything but the length.
