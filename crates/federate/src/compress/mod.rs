@@ -128,17 +128,17 @@ impl Compression {
         let Some(residual) = residual else {
             return self.write(delta, layout, seed, true);
         };
-        let wanted: Vec<f32> = delta.iter().zip(&*residual).map(|(d, r)| d + r).collect();
-        let payload = self.write(&wanted, layout, seed, false)?;
+        quantise::check(delta.iter().zip(&*residual).map(|(d, r)| d + r))?;
+        // In place, and nothing from here on can fail: sums that pass the check can be written, and what was written read.
+        residual.iter_mut().zip(delta).for_each(|(r, d)| *r += d);
+        let payload = self.write(residual, layout, seed, false)?;
         let sent = decode(payload.as_ref(), layout)?;
-        for ((residual, wanted), sent) in residual.iter_mut().zip(wanted).zip(sent) {
-            *residual = wanted - sent;
-        }
+        residual.iter_mut().zip(sent).for_each(|(r, s)| *r -= s);
         Ok(payload)
     }
 
     fn write(&self, wanted: &[f32], layout: &Layout, seed: u64, unbiased: bool) -> Result<Payload> {
-        quantise::check(wanted)?;
+        quantise::check(wanted.iter().copied())?;
         let len = wanted.len() as u32;
         let kept = self.sparsity.kept(wanted.len());
         let mut out = Vec::with_capacity(self.size(layout).bytes());
@@ -164,7 +164,7 @@ impl Compression {
                     .collect()
             }
         };
-        quantise::check(&values)?;
+        quantise::check(values.iter().copied())?;
         let blocks = whole(kept);
         quantise::write(self.values, &values, blocks.blocks(self.scale), random, &mut out);
         Ok(Payload(out))
@@ -175,6 +175,13 @@ impl Compression {
 ///
 /// What is not a whole payload for just this layout is an error; memory is bounded by the layout, and every value is finite.
 pub fn decode(bytes: &[u8], layout: &Layout) -> Result<Vec<f32>> {
+    let mut values = Vec::new();
+    decode_into(bytes, layout, &mut values)?;
+    Ok(values)
+}
+
+/// [`decode`] into a vector that is used again for many payloads. After an error it holds nothing of use.
+pub fn decode_into(bytes: &[u8], layout: &Layout, values: &mut Vec<f32>) -> Result<()> {
     let rest = &mut &*bytes;
     let header = Header::read(rest)?;
     if header.len as usize != layout.len() {
@@ -184,14 +191,15 @@ pub fn decode(bytes: &[u8], layout: &Layout) -> Result<Vec<f32>> {
             layout.len()
         )));
     }
-    let mut values = vec![0.0; layout.len()];
+    values.clear();
+    values.resize(layout.len(), 0.0);
     if header.places == Places::Dense {
-        quantise::read(header.values, rest, layout.blocks(header.scale), &mut values)?;
+        quantise::read(header.values, rest, layout.blocks(header.scale), values)?;
     } else {
-        scatter(&header, rest, &mut values)?;
+        scatter(&header, rest, values)?;
     }
     match rest.len() {
-        0 => Ok(values),
+        0 => Ok(()),
         more => Err(malformed(format!("has {more} bytes too many"))),
     }
 }

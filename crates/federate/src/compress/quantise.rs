@@ -23,15 +23,16 @@ pub(super) fn block_bytes(values: Values, len: usize) -> usize {
 }
 
 /// Refuses what is not a number or too large to be an update.
-pub(super) fn check(values: &[f32]) -> Result<()> {
-    if largest(values) <= LARGEST.to_bits() {
+pub(super) fn check(values: impl Iterator<Item = f32> + Clone) -> Result<()> {
+    if largest(values.clone()) <= LARGEST.to_bits() {
         return Ok(());
     }
-    let place = values.iter().position(|&v| magnitude(v) > LARGEST.to_bits());
-    let place = place.unwrap_or(0);
+    let mut values = values.enumerate();
+    let (place, value) = values
+        .find(|&(_, v)| magnitude(v) > LARGEST.to_bits())
+        .unwrap_or_default();
     Err(Error::Data(format!(
-        "value {place} of an update is {}: training diverged, try a lower learning rate",
-        values[place]
+        "value {place} of an update is {value}: training diverged, try a lower learning rate"
     )))
 }
 
@@ -79,9 +80,9 @@ pub(super) fn read(
     Ok(())
 }
 
-fn largest(values: &[f32]) -> u32 {
+fn largest(values: impl Iterator<Item = f32>) -> u32 {
     // As signed integers, which every machine can compare in vectors.
-    values.iter().fold(0, |m, &v| m.max(magnitude(v) as i32)) as u32
+    values.fold(0, |m, v| m.max(magnitude(v) as i32)) as u32
 }
 
 fn write_rounded<const LEVELS: i8>(
@@ -91,7 +92,7 @@ fn write_rounded<const LEVELS: i8>(
     pack: fn(&[u8], &mut Vec<u8>),
 ) {
     let levels = f32::from(LEVELS);
-    let largest = f32::from_bits(largest(values));
+    let largest = f32::from_bits(largest(values.iter().copied()));
     let (scale, inverse) = match largest < SMALLEST {
         true => (0.0, 0.0),
         false => (largest / levels, levels / largest),
@@ -182,7 +183,7 @@ fn read_exact(codes: &[u8], out: &mut [f32]) -> Result<()> {
     for (out, &four) in out.iter_mut().zip(codes.as_chunks::<4>().0) {
         *out = f32::from_le_bytes(four);
     }
-    match largest(out) < f32::INFINITY.to_bits() {
+    match largest(out.iter().copied()) < f32::INFINITY.to_bits() {
         true => Ok(()),
         false => Err(malformed("has a value that is not finite")),
     }
