@@ -10,7 +10,7 @@ use super::personal::{Personal, gather, scatter};
 use super::state::{State, States};
 use super::{Attack, Harm, Population, Settings};
 use crate::client::{ClientId, Examples, Plan, Task, Worker};
-use crate::compress::{Layout, decode};
+use crate::compress::{Layout, decode_into};
 use crate::error::{Error, Result};
 use crate::random::Random;
 use crate::strategy::{Server, Strategy, Update};
@@ -252,7 +252,7 @@ impl Office<'_> {
     }
 
     /// What arrives of an update, and the bytes that carried it.
-    fn send(&self, delta: Vec<f32>, client: ClientId, state: &mut State) -> Result<(Vec<f32>, u64)> {
+    fn send(&self, mut delta: Vec<f32>, client: ClientId, state: &mut State) -> Result<(Vec<f32>, u64)> {
         let compression = &self.settings.compression;
         if compression.is_exact() {
             let bytes = compression.size(self.layout).bytes() as u64;
@@ -263,8 +263,8 @@ impl Office<'_> {
         }
         let residual = compression.feedback.then_some(&mut state.residual[..]);
         let payload = compression.encode(&delta, self.layout, residual, self.seed(ENCODE, client))?;
-        let bytes = payload.into_bytes();
-        Ok((decode(&bytes, self.layout)?, bytes.len() as u64))
+        decode_into(payload.as_ref(), self.layout, &mut delta)?;
+        Ok((delta, payload.len() as u64))
     }
 
     /// The steps behind an update as FedNova counts them: with momentum each also moves later ones.
