@@ -257,7 +257,7 @@ fn figures(group: &[&Value]) -> [String; 6] {
         plain(&group[0]["published"]),
         spread(numbers("accuracy"), &percent),
         spread(numbers("best_accuracy"), &percent),
-        bytes.last().map_or("-".to_owned(), |b| format!("{b:.3}")),
+        bytes.max_by(f64::total_cmp).map_or("-".to_owned(), |b| format!("{b:.3}")),
     ]
 }
 

@@ -68,7 +68,7 @@ fn add(rows: &mut Rows, lines: &[String], owner: u32, alphabet: &[char]) {
     let last = codes.len() - length - 1;
     for start in (0..=last)
         .step_by(length)
-        .chain((last % length > 0).then_some(last))
+        .chain((!last.is_multiple_of(length)).then_some(last))
     {
         rows.inputs.extend_from_slice(&codes[start..start + length]);
         rows.classes
