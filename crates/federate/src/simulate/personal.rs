@@ -226,4 +226,26 @@ mod tests {
         scatter(&mut weights, &[1..2, 3..4], &[8.0, 9.0]);
         assert_eq!((kept, weights), (vec![2.0, 4.0], vec![1.0, 8.0, 3.0, 9.0]));
     }
+
+    #[test]
+    fn layers_that_keep_statistics_are_private_with_their_parameters() {
+        use synod_nn::layers::{Activation, BatchNorm, Dense, Layer, Sequential};
+        let model = Model::build([3], 1, |setup| {
+            let first = setup.within("first", |s| Dense::new(s, 3, 4, Activation::Identity));
+            let norm = setup.within("norm", |s| BatchNorm::new(s, 4));
+            let last = setup.within("last", |s| Dense::new(s, 4, 2, Activation::Identity));
+            let layers: Vec<Box<dyn Layer>> = vec![Box::new(first), Box::new(norm), Box::new(last)];
+            Sequential(layers)
+        });
+        let model = model.expect("a model");
+        let private = Personal::Fedbn.private(&model).expect("found");
+        let count: usize = private.iter().map(|r| r.len()).sum();
+        assert_eq!(count, 16, "scale and shift, mean and variance of four channels");
+        let shared = model
+            .layout()
+            .entries()
+            .iter()
+            .filter(|e| !e.name.starts_with("norm"));
+        assert!(shared.into_iter().all(|e| !private.contains(&e.range)));
+    }
 }
