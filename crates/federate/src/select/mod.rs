@@ -130,7 +130,7 @@ impl Settings {
                         .unwrap_or(typical)
                 };
                 weighted::pick(population, seed, round, count, |client| {
-                    weight(client).clamp(least, most)
+                    weight(client).max(least).min(most)
                 })
             }
         };
