@@ -1,6 +1,6 @@
 //! Who comes to a round, on a clock of the simulation's own.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
 
@@ -51,6 +51,8 @@ pub(super) struct Attendance {
     pending: BTreeMap<(Time, ClientId), Pending>,
     #[serde(skip)]
     busy: HashMap<ClientId, Time>,
+    /// Clients whose update waits for the next commit.
+    reported: BTreeSet<ClientId>,
     #[serde(with = "losses")]
     losses: HashMap<ClientId, f64>,
 }
@@ -97,6 +99,7 @@ mod losses {
 struct Known<'a> {
     population: &'a dyn Population,
     busy: &'a HashMap<ClientId, Time>,
+    reported: &'a BTreeSet<ClientId>,
     losses: &'a HashMap<ClientId, f64>,
 }
 
@@ -114,7 +117,7 @@ impl select::Population for Known<'_> {
     }
 
     fn free(&self, client: ClientId) -> bool {
-        !self.busy.contains_key(&client)
+        !self.busy.contains_key(&client) && !self.reported.contains(&client)
     }
 }
 
@@ -161,6 +164,7 @@ impl Attendance {
             picks: 0,
             pending: BTreeMap::new(),
             busy: HashMap::new(),
+            reported: BTreeSet::new(),
             losses: HashMap::new(),
         })
     }
@@ -197,36 +201,49 @@ impl Attendance {
 
     /// Lets time pass until a round commits; returns whose updates it takes, in the order of clients.
     pub(super) fn next(&mut self, effort: &Effort<'_>) -> Result<Vec<Present>> {
-        let (mut failures, mut idle) = (0, 0);
+        let mut failures = Failures::default();
         loop {
-            let mut actions = self.invite(effort);
-            if actions.is_empty() {
-                match self.happen(effort) {
-                    Some(happened) => actions = happened,
-                    None => {
-                        idle += 1;
-                        self.clock = self.clock + PAUSE;
-                    }
-                }
+            let invited = self.invite(effort);
+            if let Some(present) = self.carry_out(invited, effort, &mut failures)? {
+                return Ok(present);
             }
-            if idle > RETRIES {
+            let happened = self.happen(effort).unwrap_or_else(|| {
+                failures.idle += 1;
+                self.clock = self.clock + PAUSE;
+                vec![]
+            });
+            if let Some(present) = self.carry_out(happened, effort, &mut failures)? {
+                return Ok(present);
+            }
+            if failures.idle > RETRIES {
                 return Err(Error::Round("no client was available for two days".into()));
             }
-            for action in actions {
-                match self.act(action, effort) {
-                    Some(Ended::Commit(present)) => return Ok(present),
-                    Some(Ended::Abandon(problem)) => {
-                        failures += 1;
-                        if failures == PATIENCE {
-                            return Err(Error::Round(format!(
-                                "{PATIENCE} rounds in a row failed; {problem}"
-                            )));
-                        }
+        }
+    }
+
+    /// Does what the engine says, all of it: after a commit it may already have sent clients to work for the next.
+    fn carry_out(
+        &mut self,
+        actions: Vec<Action>,
+        effort: &Effort<'_>,
+        failures: &mut Failures,
+    ) -> Result<Option<Vec<Present>>> {
+        let mut committed = None;
+        for action in actions {
+            match self.act(action, effort) {
+                Some(Ended::Commit(present)) => committed = Some(present),
+                Some(Ended::Abandon(problem)) => {
+                    failures.rounds += 1;
+                    if failures.rounds == PATIENCE {
+                        return Err(Error::Round(format!(
+                            "{PATIENCE} rounds in a row failed; {problem}"
+                        )));
                     }
-                    None => {}
                 }
+                None => {}
             }
         }
+        Ok(committed)
     }
 
     /// Asks as many clients to check in as the engine has room for.
@@ -238,6 +255,7 @@ impl Attendance {
         let known = Known {
             population: effort.population,
             busy: &self.busy,
+            reported: &self.reported,
             losses: &self.losses,
         };
         let settings = effort.settings;
@@ -295,14 +313,19 @@ impl Attendance {
         match action {
             Action::Configure { client, round, .. } => self.set_to_work(client, round, effort),
             Action::Stop { client, .. } => self.forget(client),
+            Action::Acknowledge { client, .. } => {
+                self.reported.insert(client);
+            }
             Action::Commit { updates, .. } => {
                 let present = |u: &Upload| Present {
                     client: u.client,
                     version: u.round.0,
                 };
+                self.reported.clear();
                 return Some(Ended::Commit(updates.iter().map(present).collect()));
             }
             Action::Abandon { had, needed, .. } => {
+                self.reported.clear();
                 return Some(Ended::Abandon(format!(
                     "the last had {had} clients and needs {needed}"
                 )));
@@ -341,6 +364,13 @@ impl Attendance {
             self.pending.remove(&(at, client));
         }
     }
+}
+
+/// What has gone wrong since the last commit.
+#[derive(Default)]
+struct Failures {
+    rounds: u32,
+    idle: u32,
 }
 
 enum Ended {
