@@ -257,7 +257,9 @@ fn figures(group: &[&Value]) -> [String; 6] {
         plain(&group[0]["published"]),
         spread(numbers("accuracy"), &percent),
         spread(numbers("best_accuracy"), &percent),
-        bytes.max_by(f64::total_cmp).map_or("-".to_owned(), |b| format!("{b:.3}")),
+        bytes
+            .max_by(f64::total_cmp)
+            .map_or("-".to_owned(), |b| format!("{b:.3}")),
     ]
 }
 
@@ -271,7 +273,12 @@ fn plain(value: &Value) -> String {
                 "kind" => plain(value),
                 _ => format!("{key} {}", plain(value)),
             };
-            table.iter().map(part).collect::<Vec<_>>().join(", ")
+            let (kind, rest): (Vec<_>, Vec<_>) = table.iter().partition(|(key, _)| *key == "kind");
+            kind.into_iter()
+                .chain(rest)
+                .map(part)
+                .collect::<Vec<_>>()
+                .join(", ")
         }
         other => other.to_string(),
     }
