@@ -2,7 +2,7 @@
 //! while the weight gradient is still in registers.
 
 use crate::{
-    level::{Kernel, Simd},
+    level::{Kernel, Level, Simd},
     update::{Assign, Hyper, Rule, Step, UseStep},
     vector::Vector,
 };
@@ -19,8 +19,14 @@ pub use crate::activation::{Activation, Gate};
 /// the input gradient and the update.
 const ROW_BLOCK: usize = 4;
 
-/// Weights that stay in the second-level cache beside samples and results.
-const FEW_WEIGHTS: usize = 40_000;
+/// Weights that stay in the second-level cache beside samples and results. Processors with the widest registers have the
+/// larger caches.
+fn few_weights(simd: Simd) -> usize {
+    match simd.level() {
+        Level::Portable | Level::Avx2 => 40_000,
+        Level::Avx512 => 100_000,
+    }
+}
 
 /// Fewer outputs than this make a weight row too short to be worth a choice of samples.
 const NARROW: usize = 64;
@@ -47,7 +53,7 @@ impl Dense {
         act: Activation,
         y: &mut [f32],
     ) {
-        self.forward_as(simd, x, w, bias, act, y, sparse::pays(*self, x));
+        self.forward_as(simd, x, w, bias, act, y, sparse::pays(simd, *self, x));
     }
 
     #[expect(
@@ -83,8 +89,8 @@ impl Dense {
 
     /// Whether many samples go faster through [`Dense::forward_many`] than through a product of large matrices: if the
     /// weights are few, or if `x` seems to hold many zeros.
-    pub fn suits_many(&self, x: &[f32]) -> bool {
-        self.inputs * self.outputs <= FEW_WEIGHTS || sparse::pays(*self, x)
+    pub fn suits_many(&self, simd: Simd, x: &[f32]) -> bool {
+        self.inputs * self.outputs <= few_weights(simd) || sparse::pays(simd, *self, x)
     }
 
     /// [`Dense::forward`] with the samples shared among threads. The bits of the result do not depend on `threads`.
@@ -103,7 +109,7 @@ impl Dense {
         threads: usize,
     ) {
         let share = self.rows.div_ceil(threads.max(1)).next_multiple_of(sparse::ROWS);
-        let sparse = sparse::pays(*self, x);
+        let sparse = sparse::pays(simd, *self, x);
         if share >= self.rows || self.inputs == 0 || self.outputs == 0 {
             return self.forward_as(simd, x, w, bias, act, y, sparse);
         }

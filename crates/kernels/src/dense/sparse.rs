@@ -4,7 +4,10 @@
 use std::mem::MaybeUninit;
 
 use super::{Activation, Dense, forward::load_tile};
-use crate::{level::Kernel, vector::Vector};
+use crate::{
+    level::{Kernel, Level, Simd},
+    vector::Vector,
+};
 
 /// The most inputs a list can name.
 const INPUTS: usize = 512;
@@ -21,7 +24,7 @@ const JUDGED: usize = 64;
 
 /// Whether leaving zeros out is likely to pay, judged by the first of every `JUDGED` samples.
 #[inline(always)]
-pub(super) fn pays(shape: Dense, x: &[f32]) -> bool {
+pub(super) fn pays(simd: Simd, shape: Dense, x: &[f32]) -> bool {
     let Dense {
         rows,
         inputs,
@@ -37,10 +40,12 @@ pub(super) fn pays(shape: Dense, x: &[f32]) -> bool {
     }
     // A list costs the more of the gain, the fewer columns it serves. For a sample or two the time goes into reading the
     // weights, so that any row of them left out pays.
-    let most = match (rows, outputs >= WIDE) {
-        (1..=2, _) => seen * 7 / 8,
-        (_, true) => seen / 2,
-        (_, false) => seen / 3,
+    let most = match (rows, outputs >= WIDE, simd.level()) {
+        (1..=2, _, _) => seen * 7 / 8,
+        // With 32 registers a tile reads a weight for twelve samples, and leaves less to gain.
+        (_, _, Level::Avx512) => seen / 4,
+        (_, true, _) => seen / 2,
+        (_, false, _) => seen / 3,
     };
     nonzero <= most
 }

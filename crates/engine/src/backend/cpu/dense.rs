@@ -37,7 +37,7 @@ pub(super) fn forward(c: &Context<'_>, body: &Graph) -> Result<Task> {
         let bias = biased.then_some(b);
         if small {
             layer.forward(simd, x, w, bias, activation, y);
-        } else if layer.suits_many(x) {
+        } else if layer.suits_many(simd, x) {
             layer.forward_many(simd, x, w, bias, activation, y, threads);
         } else {
             let bias = if biased { Bias::PerColumn(b) } else { Bias::None };
