@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Elements of the weight gradient that are kept at once.
-const SCRATCH: usize = 2048;
+const SCRATCH: usize = 1024;
 /// Samples that one set can hold.
 const SAMPLES: usize = 32;
 /// Samples in a group, for 16 and for 32 registers: each takes a sum and an input.
@@ -222,8 +222,12 @@ impl Pass<'_> {
                 let errors = load_partial::<V, K>(&dy, i, tail);
                 products(V::load_partial(w.add(i), tail), start, &x, errors, &mut sums).store(to);
             }
-            for (dx, sum) in dx.into_iter().zip(sums) {
-                *dx += sum.sum();
+            for (dx, sums) in dx.chunks(4).zip(sums.chunks(4)) {
+                let mut four = [V::splat(0.0); 4];
+                four[..sums.len()].copy_from_slice(sums);
+                for (&dx, sum) in dx.iter().zip(V::sum4(four)) {
+                    *dx += sum;
+                }
             }
         }
         active
