@@ -35,7 +35,23 @@ fn shapes() -> Vec<Dense> {
         },
     ];
     if !cfg!(miri) {
-        for (rows, inputs, outputs) in [(10, 100, 460), (3, 4, 2100), (2, 520, 70), (40, 9, 200)] {
+        let large = [
+            (10, 100, 460),
+            (3, 4, 2100),
+            (2, 520, 70),
+            (40, 9, 200),
+            (130, 530, 60),
+        ];
+        // Where the way to the input gradient changes.
+        let edges = [
+            (5, 16, 128),
+            (6, 16, 128),
+            (16, 33, 128),
+            (17, 33, 128),
+            (16, 15, 127),
+            (7, 17, 129),
+        ];
+        for (rows, inputs, outputs) in large.into_iter().chain(edges) {
             shapes.push(Dense {
                 rows,
                 inputs,

@@ -10,6 +10,7 @@ use crate::{
 mod backward;
 mod forward;
 mod input_gradient;
+mod samples;
 mod sparse;
 mod weights;
 
@@ -134,13 +135,18 @@ impl Dense {
         self.check_len("dx", dx.len(), self.rows * self.inputs);
         gate.check(dx.len(), "dense input gradient");
         let (dy, w, dx) = (dy.as_ptr(), w.as_ptr(), dx.as_mut_ptr());
-        simd.run(InputGradient(input_gradient::Operands {
+        let operands = input_gradient::Operands {
             shape: *self,
             dy,
             w,
             gate,
             dx,
-        }));
+        };
+        if samples::pays(simd, *self) {
+            simd.run(samples::Samples(&operands));
+        } else {
+            simd.run(InputGradient(operands));
+        }
     }
 
     /// `dw = x^T * dy`.
@@ -180,7 +186,7 @@ impl Dense {
     }
 
     /// [`Dense::input_gradient`] with the old weights, then [`Dense::weight_update`], in one sweep over the weights, up
-    /// to rounding. Behind a rectifier whose output `x` is, products with its zeros are left out, even those with an
+    /// to rounding. Behind a rectifier whose output `x` is, products with its zeros may be left out, even those with an
     /// infinite or undefined error.
     #[expect(
         clippy::too_many_arguments,
@@ -392,7 +398,8 @@ impl UseStep for Backward<'_> {
             gate,
             dx,
         } = self;
-        if weights.shape.outputs < NARROW {
+        let by_samples = samples::pays(simd, weights.shape);
+        if by_samples || weights.shape.outputs < NARROW {
             let input = input_gradient::Operands {
                 shape: weights.shape,
                 dy: weights.dy,
@@ -404,7 +411,12 @@ impl UseStep for Backward<'_> {
                 operands: weights,
                 step,
             };
-            simd.run(BackwardStep { input, weights });
+            if by_samples {
+                simd.run(samples::Samples(&input));
+                simd.run(weights);
+            } else {
+                simd.run(BackwardStep { input, weights });
+            }
         } else {
             simd.run(backward::Backward {
                 weights,

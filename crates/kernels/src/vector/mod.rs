@@ -85,6 +85,24 @@ pub(crate) trait Vector:
     /// The CPU supports the level; the rows are readable and eight rows of eight floats are writable.
     unsafe fn transpose8(from: *const f32, from_stride: usize, rows: usize, to: *mut f32, to_stride: usize);
 
+    /// Exchanges rows and columns of the square that the first `LANES` registers are.
+    #[inline(always)]
+    fn transpose(square: &mut [Self; MAX_LANES]) {
+        let mut memory = [0.0; MAX_LANES * MAX_LANES];
+        let mut column = [0.0; MAX_LANES];
+        for (row, register) in square.iter().take(Self::LANES).enumerate() {
+            // SAFETY: the memory has room for `LANES` registers.
+            unsafe { register.store(memory[row * Self::LANES..].as_mut_ptr()) };
+        }
+        for (i, register) in square.iter_mut().take(Self::LANES).enumerate() {
+            for (row, element) in column.iter_mut().take(Self::LANES).enumerate() {
+                *element = memory[row * Self::LANES + i];
+            }
+            // SAFETY: a register exists, so the CPU supports the level, and the column holds `LANES` floats.
+            *register = unsafe { Self::load(column.as_ptr()) };
+        }
+    }
+
     /// `self * b + c`, with one rounding where the hardware has it.
     fn mul_add(self, b: Self, c: Self) -> Self;
     /// `c - self * b`.
