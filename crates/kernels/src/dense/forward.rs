@@ -6,6 +6,12 @@ use crate::{
     vector::{Vector, load_up_to, store_up_to},
 };
 
+/// Floats of samples and results that are handled together: they stay in the second-level cache beside the weights.
+const BLOCK: usize = 1 << 16;
+
+/// Whole numbers of tiles' rows at any level.
+const ROWS: usize = 60;
+
 pub(super) struct Forward<'a> {
     pub(super) shape: Dense,
     pub(super) x: &'a [f32],
@@ -66,7 +72,11 @@ impl Kernel for Forward<'_> {
 /// Every input of every sample, in tiles of samples by vectors of columns.
 #[inline(always)]
 fn dense<V: Vector>(shape: Dense, x: &[f32], w: &[f32], bias: *const f32, act: Activation, y: &mut [f32]) {
-    let Dense { rows, outputs, .. } = shape;
+    let Dense {
+        rows,
+        inputs,
+        outputs,
+    } = shape;
     let tile = Tile {
         shape,
         x: x.as_ptr(),
@@ -75,23 +85,9 @@ fn dense<V: Vector>(shape: Dense, x: &[f32], w: &[f32], bias: *const f32, act: A
         act,
         y: y.as_mut_ptr(),
     };
-    let mut column = 0;
-    while column < outputs && rows > 0 {
-        let vectors = (outputs - column).div_ceil(V::LANES);
-        let tallest = rows.div_ceil(rows.div_ceil(tallest::<V>(vectors)));
-        let width = vectors.min(widest::<V>(tallest));
-        let columns = (width * V::LANES).min(outputs - column);
-        let mut row = 0;
-        let mut groups = rows.div_ceil(tallest);
-        while groups > 0 {
-            // Even groups: ten rows are five and five, never six and four.
-            let height = (rows - row).div_ceil(groups);
-            // SAFETY: the tile lies inside the layer, whose operands were checked.
-            unsafe { tile.dispatch::<V>(row, height, column, width, columns) };
-            row += height;
-            groups -= 1;
-        }
-        column += columns;
+    let most = (BLOCK / (inputs + outputs).max(1)).next_multiple_of(ROWS);
+    for first in (0..rows).step_by(most) {
+        tile.block::<V>(first, (rows - first).min(most));
     }
 }
 
@@ -131,6 +127,30 @@ struct Tile {
 }
 
 impl Tile {
+    /// All columns of `rows` samples from `first` on.
+    #[inline(always)]
+    fn block<V: Vector>(&self, first: usize, rows: usize) {
+        let outputs = self.shape.outputs;
+        let mut column = 0;
+        while column < outputs {
+            let vectors = (outputs - column).div_ceil(V::LANES);
+            let tallest = rows.div_ceil(rows.div_ceil(tallest::<V>(vectors)));
+            let width = vectors.min(widest::<V>(tallest));
+            let columns = (width * V::LANES).min(outputs - column);
+            let mut row = 0;
+            let mut groups = rows.div_ceil(tallest);
+            while groups > 0 {
+                // Even groups: ten rows are five and five, never six and four.
+                let height = (rows - row).div_ceil(groups);
+                // SAFETY: the tile lies inside the layer, whose operands were checked.
+                unsafe { self.dispatch::<V>(first + row, height, column, width, columns) };
+                row += height;
+                groups -= 1;
+            }
+            column += columns;
+        }
+    }
+
     /// Runs the tile compiled for `height` by `width` vectors, of which the last may be partial.
     #[inline(always)]
     unsafe fn dispatch<V: Vector>(
