@@ -16,6 +16,9 @@ use crate::{
 
 /// Elements of the weight gradient that are kept at once.
 const SCRATCH: usize = 1024;
+/// Errors that are worth a copy whose rows start on cache lines: they are read for every weight row, and most
+/// loads from rows of any length straddle two lines.
+const COPIED: usize = 8192;
 /// Samples that one set can hold.
 const SAMPLES: usize = 32;
 /// Samples in a group, for 16 and for 32 registers: each takes a sum and an input.
@@ -38,6 +41,9 @@ impl<S: Step> Kernel for Backward<'_, S> {
             inputs,
             outputs,
         } = self.weights.shape;
+        let mut copy = Aligned(MaybeUninit::uninit());
+        // SAFETY: the operands were checked against the shape.
+        let errors = unsafe { self.errors(&mut copy) };
         let columns = outputs.min(SCRATCH);
         let block = (SCRATCH / columns.max(1)).clamp(1, V::LANES);
         // SAFETY: the operands were checked against the shape.
@@ -47,6 +53,7 @@ impl<S: Step> Kernel for Backward<'_, S> {
                 let count = (inputs - start).min(block);
                 V::run(Rows {
                     call: &self,
+                    errors,
                     start,
                     count,
                 });
@@ -56,9 +63,41 @@ impl<S: Step> Kernel for Backward<'_, S> {
     }
 }
 
+impl<S: Step> Backward<'_, S> {
+    /// The errors, in the copy if they fit.
+    #[inline(always)]
+    unsafe fn errors(&self, copy: &mut Aligned) -> Errors {
+        let Dense { rows, outputs, .. } = self.weights.shape;
+        let (dy, stride) = (self.weights.dy, outputs.next_multiple_of(MAX_LANES));
+        if outputs.is_multiple_of(MAX_LANES) || rows * stride > COPIED {
+            return Errors { dy, stride: outputs };
+        }
+        let to = copy.0.as_mut_ptr().cast::<f32>();
+        for row in 0..rows {
+            // SAFETY: every row exists and fits.
+            unsafe {
+                dy.add(row * outputs)
+                    .copy_to_nonoverlapping(to.add(row * stride), outputs)
+            };
+        }
+        Errors { dy: to, stride }
+    }
+}
+
+/// Where the errors of a sample are.
+#[derive(Copy, Clone)]
+struct Errors {
+    dy: *const f32,
+    stride: usize,
+}
+
+#[repr(align(64))]
+struct Aligned(MaybeUninit<[f32; COPIED]>);
+
 /// Some weight rows, in a function of its own so that its loops get all the registers.
 struct Rows<'a, 'b, S> {
     call: &'a Backward<'b, S>,
+    errors: Errors,
     start: usize,
     count: usize,
 }
@@ -83,6 +122,7 @@ impl<S: Step> Kernel for Rows<'_, '_, S> {
                 for row in 0..self.count {
                     let mut pass = Pass {
                         weights: &self.call.weights,
+                        errors: self.errors,
                         dx: self.call.dx,
                         input: self.start + row,
                         column,
@@ -130,6 +170,7 @@ impl<S: Step> Rows<'_, '_, S> {
 /// One weight row and some of its columns.
 struct Pass<'a> {
     weights: &'a weights::Operands,
+    errors: Errors,
     dx: *mut f32,
     input: usize,
     column: usize,
@@ -185,14 +226,14 @@ impl Pass<'_> {
                 .cast_const();
             let mut x = [V::splat(0.0); K];
             let mut dx = [self.dx; K];
-            let mut dy = [self.weights.dy; K];
+            let mut dy = [self.errors.dy; K];
             for k in 0..K {
                 let sample = first + active.trailing_zeros() as usize;
                 active &= active - 1;
                 let at = sample * inputs + self.input;
                 x[k] = V::splat(*self.weights.x.add(at));
                 dx[k] = dx[k].add(at);
-                dy[k] = dy[k].add(sample * outputs + self.column);
+                dy[k] = dy[k].add(sample * self.errors.stride + self.column);
             }
             let mut sums = [V::splat(0.0); K];
             let whole = self.columns - self.columns % V::LANES;
