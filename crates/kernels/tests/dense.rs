@@ -156,6 +156,28 @@ fn forward_is_the_activated_affine_map() {
 }
 
 #[test]
+fn padded_weights_give_the_same_bits() {
+    let mut random = Random::new(5);
+    for (i, shape) in shapes().into_iter().enumerate() {
+        let Dense {
+            rows,
+            inputs,
+            outputs,
+        } = shape;
+        let x = rectified(i, random.numbers(rows * inputs));
+        let (w, bias) = (random.numbers(inputs * outputs), random.numbers(outputs));
+        let mut padded = vec![f32::NAN; shape.padded_len()];
+        shape.pad_weights(&w, &mut padded);
+        for simd in levels() {
+            let mut y = [vec![f32::NAN; rows * outputs], vec![f32::NAN; rows * outputs]];
+            shape.forward(simd, &x, &w, Some(&bias), Activation::Relu, &mut y[0]);
+            shape.forward_padded(simd, &x, &padded, Some(&bias), Activation::Relu, &mut y[1]);
+            assert_eq!(y[0], y[1], "{shape:?} at {}", simd.level());
+        }
+    }
+}
+
+#[test]
 fn the_input_gradient_is_the_gated_product_with_the_transpose() {
     let mut random = Random::new(2);
     for (i, shape) in shapes().into_iter().enumerate() {

@@ -4,7 +4,7 @@
 use crate::{
     level::{Kernel, Level, Simd},
     update::{Assign, Hyper, Rule, Step, UseStep},
-    vector::Vector,
+    vector::{MAX_LANES, Vector},
 };
 
 mod backward;
@@ -43,6 +43,15 @@ pub struct Dense {
     pub outputs: usize,
 }
 
+/// How a layer is computed; the bits of the result do not depend on the stride.
+#[derive(Copy, Clone)]
+struct Way {
+    /// Floats from a row of weights to the next.
+    stride: usize,
+    /// Whether products with zeros are left out.
+    sparse: bool,
+}
+
 impl Dense {
     /// `y = act(x * w + bias)`.
     pub fn forward(
@@ -54,7 +63,50 @@ impl Dense {
         act: Activation,
         y: &mut [f32],
     ) {
-        self.forward_as(simd, x, w, bias, act, y, sparse::pays(simd, *self, x));
+        let way = Way {
+            stride: self.outputs,
+            sparse: sparse::pays(simd, *self, x),
+        };
+        self.forward_as(simd, x, w, bias, act, y, way);
+    }
+
+    /// The floats of weights whose rows all start on a cache line.
+    pub fn padded_len(&self) -> usize {
+        self.inputs * self.padded_outputs()
+    }
+
+    fn padded_outputs(&self) -> usize {
+        self.outputs.next_multiple_of(MAX_LANES)
+    }
+
+    /// Copies the weights `w` to [`Dense::padded_len`] floats, in the form [`Dense::forward_padded`] takes.
+    pub fn pad_weights(&self, w: &[f32], padded: &mut [f32]) {
+        self.check_len("w", w.len(), self.inputs * self.outputs);
+        self.check_len("padded", padded.len(), self.padded_len());
+        padded.fill(0.0);
+        if self.outputs > 0 {
+            let rows = padded.chunks_exact_mut(self.padded_outputs());
+            for (row, w) in rows.zip(w.chunks_exact(self.outputs)) {
+                row[..self.outputs].copy_from_slice(w);
+            }
+        }
+    }
+
+    /// [`Dense::forward`] with weights padded beforehand: the same bits, and no load straddles two cache lines.
+    pub fn forward_padded(
+        &self,
+        simd: Simd,
+        x: &[f32],
+        padded: &[f32],
+        bias: Option<&[f32]>,
+        act: Activation,
+        y: &mut [f32],
+    ) {
+        let way = Way {
+            stride: self.padded_outputs(),
+            sparse: sparse::pays(simd, *self, x),
+        };
+        self.forward_as(simd, x, padded, bias, act, y, way);
     }
 
     #[expect(
@@ -69,10 +121,10 @@ impl Dense {
         bias: Option<&[f32]>,
         act: Activation,
         y: &mut [f32],
-        sparse: bool,
+        way: Way,
     ) {
         self.check_len("x", x.len(), self.rows * self.inputs);
-        self.check_len("w", w.len(), self.inputs * self.outputs);
+        self.check_len("w", w.len(), self.inputs * way.stride);
         self.check_len("y", y.len(), self.rows * self.outputs);
         if let Some(bias) = bias {
             self.check_len("bias", bias.len(), self.outputs);
@@ -84,7 +136,7 @@ impl Dense {
             bias,
             act,
             y,
-            sparse,
+            way,
         });
     }
 
@@ -110,13 +162,16 @@ impl Dense {
         threads: usize,
     ) {
         let share = self.rows.div_ceil(threads.max(1)).next_multiple_of(sparse::ROWS);
-        let sparse = sparse::pays(simd, *self, x);
+        let way = Way {
+            stride: self.outputs,
+            sparse: sparse::pays(simd, *self, x),
+        };
         if share >= self.rows || self.inputs == 0 || self.outputs == 0 {
-            return self.forward_as(simd, x, w, bias, act, y, sparse);
+            return self.forward_as(simd, x, w, bias, act, y, way);
         }
         let part = |x: &[f32], y: &mut [f32]| {
             let rows = x.len() / self.inputs;
-            Dense { rows, ..*self }.forward_as(simd, x, w, bias, act, y, sparse);
+            Dense { rows, ..*self }.forward_as(simd, x, w, bias, act, y, way);
         };
         std::thread::scope(|scope| {
             let parts = x

@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use super::{Activation, Dense, forward::load_tile};
 use crate::{
     level::{Kernel, Level, Simd},
-    vector::Vector,
+    vector::{MAX_LANES, Vector, load_up_to},
 };
 
 /// The most inputs a list can name.
@@ -33,11 +33,8 @@ pub(super) fn pays(simd: Simd, shape: Dense, x: &[f32]) -> bool {
     if rows == 0 || !(1..=INPUTS).contains(&inputs) {
         return false;
     }
-    let (mut nonzero, mut seen) = (0, 0);
-    for row in x.chunks_exact(inputs).step_by(JUDGED) {
-        nonzero += row.iter().map(|x| usize::from(*x != 0.0)).sum::<usize>();
-        seen += inputs;
-    }
+    let nonzero = simd.run(Nonzero { inputs, x });
+    let seen = rows.div_ceil(JUDGED) * inputs;
     // A list costs the more of the gain, the fewer columns it serves. For a sample or two the time goes into reading the
     // weights, so that any row of them left out pays.
     let most = match (rows, outputs >= WIDE, simd.level()) {
@@ -50,10 +47,30 @@ pub(super) fn pays(simd: Simd, shape: Dense, x: &[f32]) -> bool {
     nonzero <= most
 }
 
+/// How many inputs of the judged samples are not zero.
+struct Nonzero<'a> {
+    inputs: usize,
+    x: &'a [f32],
+}
+
+impl Kernel for Nonzero<'_> {
+    type Output = usize;
+
+    #[inline(always)]
+    unsafe fn run<V: Vector>(self) -> usize {
+        let mut nonzero = 0;
+        for row in self.x.chunks_exact(self.inputs).step_by(JUDGED) {
+            nonzero += row.iter().map(|x| u32::from(*x != 0.0)).sum::<u32>() as usize;
+        }
+        nonzero
+    }
+}
+
 pub(super) struct Sparse {
     pub(super) shape: Dense,
     pub(super) x: *const f32,
     pub(super) w: *const f32,
+    pub(super) stride: usize,
     pub(super) bias: *const f32,
     pub(super) act: Activation,
     pub(super) y: *mut f32,
@@ -62,7 +79,7 @@ pub(super) struct Sparse {
 /// The nonzero inputs of some samples.
 struct Lists {
     lengths: [usize; ROWS],
-    inputs: [[MaybeUninit<u16>; INPUTS]; ROWS],
+    inputs: [[MaybeUninit<u16>; INPUTS + MAX_LANES]; ROWS],
 }
 
 impl Sparse {
@@ -73,12 +90,12 @@ impl Sparse {
         let Dense { rows, outputs, .. } = self.shape;
         let mut lists = Lists {
             lengths: [0; ROWS],
-            inputs: [[MaybeUninit::uninit(); INPUTS]; ROWS],
+            inputs: [[MaybeUninit::uninit(); INPUTS + MAX_LANES]; ROWS],
         };
         for first in (0..rows).step_by(ROWS) {
             let count = (rows - first).min(ROWS);
             // SAFETY: passed on from the caller.
-            unsafe { self.list(first, count, &mut lists) };
+            unsafe { self.list::<V>(first, count, &mut lists) };
             let vectors = outputs.div_ceil(V::LANES);
             let mut tiles = vectors.div_ceil(WIDTH);
             let mut vector = 0;
@@ -103,16 +120,17 @@ impl Sparse {
     }
 
     #[inline(always)]
-    unsafe fn list(&self, first: usize, count: usize, lists: &mut Lists) {
+    unsafe fn list<V: Vector>(&self, first: usize, count: usize, lists: &mut Lists) {
         let inputs = self.shape.inputs;
         for row in 0..count {
-            let list = &mut lists.inputs[row];
+            let list = lists.inputs[row].as_mut_ptr().cast::<u16>();
             let mut length = 0;
-            for input in 0..inputs {
-                // SAFETY: the input exists; no more are listed than there are.
+            for input in (0..inputs).step_by(V::LANES) {
+                let count = (inputs - input).min(V::LANES);
+                // SAFETY: the inputs exist; no more are listed than there are, and a register more fits.
                 unsafe {
-                    list.get_unchecked_mut(length).write(input as u16);
-                    length += usize::from(*self.x.add((first + row) * inputs + input) != 0.0);
+                    let x = load_up_to::<V>(self.x.add((first + row) * inputs + input), count);
+                    length += x.list_nonzero(input as u16, list.add(length));
                 }
             }
             lists.lengths[row] = length;
@@ -182,7 +200,7 @@ impl<const W: usize, const PARTIAL: bool> Kernel for Call<'_, W, PARTIAL> {
                 let mut sums = start;
                 for input in &lists.inputs[row][..lists.lengths[row]] {
                     let input = usize::from(input.assume_init());
-                    let (x, weights) = (V::splat(*x.add(input)), w.add(input * outputs));
+                    let (x, weights) = (V::splat(*x.add(input)), w.add(input * layer.stride));
                     for (vector, sum) in sums.iter_mut().enumerate() {
                         *sum = x.mul_add(load_tile::<V, W, PARTIAL>(weights, vector, tail), *sum);
                     }

@@ -248,6 +248,19 @@ impl Vector for Avx512 {
         mask != 0
     }
 
+    #[inline(always)]
+    unsafe fn list_nonzero(self, first: u16, to: *mut u16) -> usize {
+        // SAFETY: proved by the value; the caller vouches for sixteen numbers.
+        unsafe {
+            let nonzero = _mm512_cmp_ps_mask::<_CMP_NEQ_UQ>(self.0, _mm512_setzero_ps());
+            let lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+            let indices = _mm512_add_epi32(lanes, _mm512_set1_epi32(i32::from(first)));
+            let listed = _mm512_maskz_compress_epi32(nonzero, indices);
+            _mm256_storeu_si256(to.cast(), _mm512_cvtepi32_epi16(listed));
+            nonzero.count_ones() as usize
+        }
+    }
+
     /// Roots and quotients of this width keep the divider busy many times longer than all else a step does. Estimates
     /// of both with one Newton step each, which meet in the denominator, leave it out altogether.
     #[inline(always)]

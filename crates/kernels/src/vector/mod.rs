@@ -138,6 +138,25 @@ pub(crate) trait Vector:
     /// The four lane sums of four registers, each in the same fixed order.
     fn sum4(rows: [Self; 4]) -> [f32; 4];
 
+    /// Writes the indices of the lanes that are not zero, counted from `first`, and gives how many there are.
+    ///
+    /// # Safety
+    /// `LANES` numbers are writable.
+    #[inline(always)]
+    unsafe fn list_nonzero(self, first: u16, to: *mut u16) -> usize {
+        let mut lanes = [0.0; MAX_LANES];
+        let mut length = 0;
+        // SAFETY: the lanes fit the array, and no more are listed than there are.
+        unsafe {
+            self.store(lanes.as_mut_ptr());
+            for (lane, x) in (0..).zip(&lanes[..Self::LANES]) {
+                *to.add(length) = first + lane;
+                length += usize::from(*x != 0.0);
+            }
+        }
+        length
+    }
+
     /// `numerator / (sqrt(square) + epsilon)` to about 1e-7, by whatever is fastest at this level.
     #[inline(always)]
     fn over_root(numerator: Self, square: Self, epsilon: Self) -> Self {
