@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Elements of the weight gradient that are kept at once.
-const SCRATCH: usize = 1024;
+const SCRATCH: usize = 2048;
 /// Errors that are worth a copy whose rows start on cache lines: they are read for every weight row, and most
 /// loads from rows of any length straddle two lines.
 const COPIED: usize = 8192;
@@ -45,7 +45,13 @@ impl<S: Step> Kernel for Backward<'_, S> {
         // SAFETY: the operands were checked against the shape.
         let errors = unsafe { self.errors(&mut copy) };
         let columns = outputs.min(SCRATCH);
-        let block = (SCRATCH / columns.max(1)).clamp(1, V::LANES);
+        // Where the next block is fetched during the step along this one, both have to fit the first-level cache.
+        let most = if weights::fetches_ahead::<V>() {
+            SCRATCH / 2
+        } else {
+            SCRATCH
+        };
+        let block = (most / columns.max(1)).clamp(1, V::LANES);
         // SAFETY: the operands were checked against the shape.
         unsafe {
             self.dx.write_bytes(0, rows * inputs);
@@ -264,6 +270,10 @@ impl Pass<'_> {
                 products(V::load_partial(w.add(i), tail), start, &x, errors, &mut sums).store(to);
             }
             for (dx, sums) in dx.chunks(4).zip(sums.chunks(4)) {
+                if let ([dx], [sum]) = (dx, sums) {
+                    **dx += sum.sum();
+                    continue;
+                }
                 let mut four = [V::splat(0.0); 4];
                 four[..sums.len()].copy_from_slice(sums);
                 for (&dx, sum) in dx.iter().zip(V::sum4(four)) {

@@ -20,6 +20,13 @@ const CHUNK: usize = 512;
 #[repr(align(64))]
 struct Scratch(MaybeUninit<[f32; ROW_BLOCK * CHUNK + MAX_LANES]>);
 
+/// Whether a step fetches as many weights as it steps, those that follow. It pays where a register is a cache line: the
+/// arithmetic of a step leaves time for it.
+#[inline(always)]
+pub(super) fn fetches_ahead<V: Vector>() -> bool {
+    V::LANES == MAX_LANES
+}
+
 #[derive(Copy, Clone)]
 pub(super) struct Operands {
     pub(super) shape: Dense,
@@ -63,8 +70,7 @@ impl Operands {
         }
     }
 
-    /// Steps `count` consecutive weights, the first at `offset`, and fetches as many of those that follow: the arithmetic
-    /// of a step leaves time for it.
+    /// Steps `count` consecutive weights, the first at `offset`.
     #[inline(always)]
     pub(super) unsafe fn step_row<V: Vector, S: Step>(
         &self,
@@ -78,11 +84,11 @@ impl Operands {
         unsafe {
             while i + V::LANES <= count {
                 let at = offset + i;
-                if S::READS {
+                if S::READS && fetches_ahead::<V>() {
                     V::prefetch(self.w.wrapping_add(at + count));
-                }
-                for state in self.states.iter().take(S::STATES) {
-                    V::prefetch(state.wrapping_add(at + count));
+                    for state in self.states.iter().take(S::STATES) {
+                        V::prefetch(state.wrapping_add(at + count));
+                    }
                 }
                 step_at::<V, S, false>(
                     step,
