@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use super::{Activation, Dense, forward::load_tile};
 use crate::{
     level::{Kernel, Level, Simd},
-    vector::{MAX_LANES, Vector, load_up_to},
+    vector::{MAX_LANES, Vector},
 };
 
 /// The most inputs a list can name.
@@ -124,16 +124,8 @@ impl Sparse {
         let inputs = self.shape.inputs;
         for row in 0..count {
             let list = lists.inputs[row].as_mut_ptr().cast::<u16>();
-            let mut length = 0;
-            for input in (0..inputs).step_by(V::LANES) {
-                let count = (inputs - input).min(V::LANES);
-                // SAFETY: the inputs exist; no more are listed than there are, and a register more fits.
-                unsafe {
-                    let x = load_up_to::<V>(self.x.add((first + row) * inputs + input), count);
-                    length += x.list_nonzero(input as u16, list.add(length));
-                }
-            }
-            lists.lengths[row] = length;
+            // SAFETY: the inputs exist, and a list has room for a register more than it can name.
+            lists.lengths[row] = unsafe { V::list_nonzero(self.x.add((first + row) * inputs), inputs, list) };
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{arch::x86_64::*, ops::Neg};
 
-use super::{Avx2, MAX_LANES, Vector, operators};
+use super::{Avx2, MAX_LANES, Vector, load_up_to, operators};
 use crate::level::Kernel;
 
 /// Sixteen `f32` lanes in a 512-bit register.
@@ -249,16 +249,21 @@ impl Vector for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn list_nonzero(self, first: u16, to: *mut u16) -> usize {
-        // SAFETY: proved by the value; the caller vouches for sixteen numbers.
+    unsafe fn list_nonzero(x: *const f32, count: usize, to: *mut u16) -> usize {
+        let mut length = 0;
+        // SAFETY: the caller vouches for the CPU, the numbers and room for a register of indices after the last.
         unsafe {
-            let nonzero = _mm512_cmp_ps_mask::<_CMP_NEQ_UQ>(self.0, _mm512_setzero_ps());
             let lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-            let indices = _mm512_add_epi32(lanes, _mm512_set1_epi32(i32::from(first)));
-            let listed = _mm512_maskz_compress_epi32(nonzero, indices);
-            _mm256_storeu_si256(to.cast(), _mm512_cvtepi32_epi16(listed));
-            nonzero.count_ones() as usize
+            for start in (0..count).step_by(16) {
+                let numbers = load_up_to::<Avx512>(x.add(start), count - start);
+                let nonzero = _mm512_cmp_ps_mask::<_CMP_NEQ_UQ>(numbers.0, _mm512_setzero_ps());
+                let indices = _mm512_add_epi32(lanes, _mm512_set1_epi32(start as i32));
+                let listed = _mm512_cvtepi32_epi16(_mm512_maskz_compress_epi32(nonzero, indices));
+                _mm256_storeu_si256(to.add(length).cast(), listed);
+                length += nonzero.count_ones() as usize;
+            }
         }
+        length
     }
 
     /// Roots and quotients of this width keep the divider busy many times longer than all else a step does. Estimates

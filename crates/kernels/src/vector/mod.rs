@@ -138,20 +138,18 @@ pub(crate) trait Vector:
     /// The four lane sums of four registers, each in the same fixed order.
     fn sum4(rows: [Self; 4]) -> [f32; 4];
 
-    /// Writes the indices of the lanes that are not zero, counted from `first`, and gives how many there are.
+    /// Writes the indices of those of `count` numbers that are not zero, and gives how many there are.
     ///
     /// # Safety
-    /// `LANES` numbers are writable.
+    /// The CPU supports the level, `count` numbers are readable, and `LANES` more indices than those are writable.
     #[inline(always)]
-    unsafe fn list_nonzero(self, first: u16, to: *mut u16) -> usize {
-        let mut lanes = [0.0; MAX_LANES];
+    unsafe fn list_nonzero(x: *const f32, count: usize, to: *mut u16) -> usize {
         let mut length = 0;
-        // SAFETY: the lanes fit the array, and no more are listed than there are.
-        unsafe {
-            self.store(lanes.as_mut_ptr());
-            for (lane, x) in (0..).zip(&lanes[..Self::LANES]) {
-                *to.add(length) = first + lane;
-                length += usize::from(*x != 0.0);
+        for i in 0..count {
+            // SAFETY: the number exists, and no more are listed than there are.
+            unsafe {
+                *to.add(length) = i as u16;
+                length += usize::from(*x.add(i) != 0.0);
             }
         }
         length
