@@ -1,8 +1,5 @@
 //! A detector against a site's own history.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use serde::Serialize;
 use synod_telemetry::{Dropped, Frame, Truth};
 
@@ -11,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::evaluate::{Evaluation, Mean, Scored, Settings, evaluate, mean};
 use crate::evidence::Evidence;
 use crate::model::{Contribution, NodeModel};
+use crate::parallel::in_order;
 use crate::recipe::Recipe;
 
 /// Where nodes' windows come from, one node at a time: no more are in memory than are worked on.
@@ -105,47 +103,13 @@ impl Backtest {
     /// Fits a detector per node, scores its test windows and compares the alarms with the labels. Calls `done` after
     /// every node. A node that cannot be learnt is reported and does not stop the others.
     pub fn run(&self, history: &dyn History, done: &(dyn Fn() + Sync)) -> Result<Outcome> {
-        let count = history.nodes();
-        let next = AtomicUsize::new(0);
-        let results: Mutex<Vec<(usize, Result<NodeResult>)>> = Mutex::new(vec![]);
-        std::thread::scope(|scope| {
-            for _ in 0..self.threads.clamp(1, count.max(1)) {
-                scope.spawn(|| {
-                    loop {
-                        let index = next.fetch_add(1, Ordering::Relaxed);
-                        if index >= count {
-                            break;
-                        }
-                        let result = history.node(index).and_then(|data| self.node(index, data));
-                        if let Ok(mut results) = results.lock() {
-                            results.push((index, result));
-                        }
-                        done();
-                    }
-                });
-            }
-        });
-        let mut results = results
-            .into_inner()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
-        results.sort_by_key(|(index, _)| *index);
-        let (mut nodes, mut failed) = (vec![], vec![]);
-        for (index, result) in results {
-            match result {
-                Ok(node) => nodes.push(node),
-                Err(error) => failed.push((index, error.to_string())),
-            }
-        }
-        if nodes.is_empty() {
-            let first = failed.first().map_or("there are no nodes", |(_, e)| e.as_str());
-            return Err(Error::Setting(format!("no node could be learnt: {first}")));
-        }
-        let figures: Vec<_> = nodes.iter().map(|n| n.evaluation.metrics).collect();
-        Ok(Outcome {
-            mean: mean(&figures),
-            nodes,
-            failed,
-        })
+        let one = |index: usize| {
+            let result = history.node(index).and_then(|data| self.node(index, data));
+            done();
+            result
+        };
+        let results = in_order(0..history.nodes(), self.threads, &one);
+        Outcome::of(results)
     }
 
     fn node(&self, index: usize, (train, test, notes): (Frame, Frame, Vec<String>)) -> Result<NodeResult> {
@@ -154,8 +118,13 @@ impl Backtest {
             ..self.recipe.clone()
         };
         let model = NodeModel::fit(&train, &recipe)?;
-        let scored = model.score(&test);
-        let verdicts = Calibrator::by(&self.alarm, model.reference(), train.step()).judge(&scored);
+        self.judge(model, &test, notes)
+    }
+
+    /// Scores a node's test windows and compares the alarms with the labels.
+    pub(crate) fn judge(&self, model: NodeModel, test: &Frame, notes: Vec<String>) -> Result<NodeResult> {
+        let scored = model.score(test);
+        let verdicts = Calibrator::by(&self.alarm, model.reference(), model.step()).judge(&scored);
         let scores = scored.total;
         let alarms: Vec<bool> = verdicts.iter().map(|v| v.alarm).collect();
         let merge = (ONE_EVENT / test.step().max(1)).max(1) as usize;
@@ -171,9 +140,9 @@ impl Backtest {
         };
         let evaluation = evaluate(&scored, &settings)?;
         let thresholds: Vec<f32> = verdicts.iter().map(|v| v.threshold).collect();
-        let events = self::alarms(&model, &test, &scores, &verdicts);
+        let events = self::alarms(&model, test, &scores, &verdicts);
         let evidence =
-            (self.evidence && !events.is_empty()).then(|| Evidence::of(&model, &test, &scores, &events));
+            (self.evidence && !events.is_empty()).then(|| Evidence::of(&model, test, &scores, &events));
         Ok(NodeResult {
             evidence,
             node: test.node().to_owned(),
@@ -187,6 +156,29 @@ impl Backtest {
             truth: test.truth().to_vec(),
             events,
             notes,
+        })
+    }
+}
+
+impl Outcome {
+    /// Gathers results of nodes in order; an error if there is none at all.
+    pub(crate) fn of(results: Vec<Result<NodeResult>>) -> Result<Outcome> {
+        let (mut nodes, mut failed) = (vec![], vec![]);
+        for (index, result) in results.into_iter().enumerate() {
+            match result {
+                Ok(node) => nodes.push(node),
+                Err(error) => failed.push((index, error.to_string())),
+            }
+        }
+        if nodes.is_empty() {
+            let first = failed.first().map_or("there are no nodes", |(_, e)| e.as_str());
+            return Err(Error::Setting(format!("no node could be learnt: {first}")));
+        }
+        let figures: Vec<_> = nodes.iter().map(|n| n.evaluation.metrics).collect();
+        Ok(Outcome {
+            mean: mean(&figures),
+            nodes,
+            failed,
         })
     }
 }

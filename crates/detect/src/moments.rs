@@ -74,6 +74,16 @@ impl Moments {
             .for_each(|(a, b)| *a += b);
     }
 
+    /// Adds as many rows around the mean that vary as a covariance says.
+    pub fn lean(&mut self, rows: f64, covariance: &[f64]) {
+        let (mean, n) = (self.mean(), self.sum.len());
+        for (i, (product, entry)) in self.products.iter_mut().zip(covariance).enumerate() {
+            *product += rows * (entry + mean[i / n] * mean[i % n]);
+        }
+        self.sum.iter_mut().zip(&mean).for_each(|(s, m)| *s += rows * m);
+        self.count += rows;
+    }
+
     /// How many rows stand behind the sums.
     pub fn count(&self) -> f64 {
         self.count
@@ -100,6 +110,22 @@ impl Moments {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn leaning_moves_the_covariance_and_not_the_mean() {
+        let rows = Rows::new(2, vec![1.0, 2.0, 3.0, 1.0, 5.0, 6.0, 7.0, 3.0]);
+        let mut moments = Moments::of(&rows);
+        let (mean, before) = (moments.mean(), moments.covariance());
+        let other = [4.0, -1.0, -1.0, 9.0];
+        moments.lean(2.0, &other);
+        assert_eq!(moments.count(), 6.0);
+        for (a, b) in moments.mean().iter().zip(&mean) {
+            assert!((a - b).abs() < 1e-12);
+        }
+        for ((after, own), other) in moments.covariance().iter().zip(&before).zip(other) {
+            assert!((after - (4.0 * own + 2.0 * other) / 6.0).abs() < 1e-9, "{after}");
+        }
+    }
 
     #[test]
     fn blocks_add_up_to_the_whole() {

@@ -120,20 +120,49 @@ const BLOCKS: usize = 4;
 /// The share of the rows, the last ones, that a network is not trained on.
 const UNSEEN: f64 = 0.2;
 
+/// How rows of other nodes vary, and how many rows of one's own that is worth.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prior {
+    /// Rows.
+    pub worth: f64,
+    /// The covariance, row-major.
+    pub covariance: Vec<f64>,
+}
+
 impl Kind {
+    /// Whether it is fitted from sums, and so can lean on those of others.
+    pub fn leans(&self) -> bool {
+        matches!(
+            self,
+            Kind::Covariance { .. } | Kind::Focus { .. } | Kind::Pca { .. }
+        )
+    }
+
     /// Fits a detector to rows in order of time, of which those not to `keep` are left out of the fit.
     /// Unless `spare`, networks learn from all of them, and say nothing of unseen ones.
     pub fn fit(&self, rows: &Rows, keep: &[bool], spare: bool, seed: u64) -> Result<Trial> {
+        self.fit_leaning(rows, keep, None, spare, seed)
+    }
+
+    /// The same, leaning on what others know. What is not fitted from sums does not.
+    pub fn fit_leaning(
+        &self,
+        rows: &Rows,
+        keep: &[bool],
+        prior: Option<&Prior>,
+        spare: bool,
+        seed: u64,
+    ) -> Result<Trial> {
         match self {
-            Kind::Covariance { ridge } => Ok(blocked(rows, keep, |moments, start| {
+            Kind::Covariance { ridge } => Ok(blocked(rows, keep, prior, |moments, start| {
                 let (fitted, start) = Covariance::from_moments(moments, *ridge, start);
                 (Fitted::Covariance(fitted), start)
             })),
-            Kind::Focus { ridge, top } => Ok(blocked(rows, keep, |moments, start| {
+            Kind::Focus { ridge, top } => Ok(blocked(rows, keep, prior, |moments, start| {
                 let (fitted, start) = Focus::from_moments(moments, *ridge, *top, start);
                 (Fitted::Focus(fitted), start)
             })),
-            Kind::Pca { share } => Ok(blocked(rows, keep, |moments, start| {
+            Kind::Pca { share } => Ok(blocked(rows, keep, prior, |moments, start| {
                 let (fitted, start) = Pca::from_moments(moments, *share, start);
                 (Fitted::Pca(fitted), start)
             })),
@@ -197,6 +226,7 @@ fn bounded(size: f64) -> f32 {
 fn blocked(
     rows: &Rows,
     keep: &[bool],
+    prior: Option<&Prior>,
     fit: impl Fn(&Moments, Option<&Directions>) -> (Fitted, Directions),
 ) -> Trial {
     let count = rows.len();
@@ -208,6 +238,9 @@ fn blocked(
         let mut sum = Moments::empty(rows.width());
         let others = parts.iter().enumerate().filter(|(b, _)| Some(*b) != without);
         others.for_each(|(_, p)| sum.add(p));
+        if let Some(prior) = prior {
+            sum.lean(prior.worth, &prior.covariance);
+        }
         sum
     };
     let (fitted, start) = fit(&sum(None), None);

@@ -35,6 +35,13 @@ pub(super) struct Scale {
 }
 
 impl Scale {
+    pub(super) fn new(centre: f64, width: f64) -> Scale {
+        Scale {
+            centre: centre as f32,
+            width: (width as f32).max(f32::MIN_POSITIVE),
+        }
+    }
+
     pub(super) fn apply(&self, value: f32) -> f32 {
         (value - self.centre) / self.width
     }
@@ -72,14 +79,11 @@ impl Scale {
                 (f64::from(low), f64::from(high - low))
             }
         };
-        Some(Scale {
-            centre: centre as f32,
-            width: (width as f32).max(f32::MIN_POSITIVE),
-        })
+        Some(Scale::new(centre, width))
     }
 }
 
-fn mean_and_deviation(values: &[f32]) -> (f64, f64) {
+pub(super) fn mean_and_deviation(values: &[f32]) -> (f64, f64) {
     let count = values.len().max(1) as f64;
     let mean = values.iter().map(|v| f64::from(*v)).sum::<f64>() / count;
     let square = |v: &f32| (f64::from(*v) - mean).powi(2);
@@ -106,16 +110,7 @@ impl Column {
         } else {
             None
         };
-        let series: Vec<f32> = match counter {
-            Some(direction) => {
-                let mut state = Counter::default();
-                raw.iter()
-                    .enumerate()
-                    .map(|(i, v)| state.increase(*v, direction, i as i64, 1))
-                    .collect()
-            }
-            None => raw.to_vec(),
-        };
+        let series = growth(raw, counter);
         let mut known: Vec<f32> = match settings.detrend {
             Some(seconds) => {
                 let trend = Detrend::over(seconds, step).trend(times, &series, step);
@@ -150,8 +145,18 @@ impl Column {
     }
 }
 
+/// The values as they are or, of a counter, their growth since the value before.
+pub(super) fn growth(raw: &[f32], counter: Option<Direction>) -> Vec<f32> {
+    let Some(direction) = counter else {
+        return raw.to_vec();
+    };
+    let mut state = Counter::default();
+    let grown = |(i, v): (usize, &f32)| state.increase(*v, direction, i as i64, 1);
+    raw.iter().enumerate().map(grown).collect()
+}
+
 /// Up or down if almost all changes have one sign.
-fn direction(known: &[f32]) -> Option<Direction> {
+pub(super) fn direction(known: &[f32]) -> Option<Direction> {
     let (mut up, mut down) = (0usize, 0usize);
     for pair in known.windows(2) {
         match pair[1].total_cmp(&pair[0]) {

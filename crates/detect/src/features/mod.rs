@@ -3,11 +3,13 @@
 mod column;
 mod detrend;
 mod settings;
+mod shared;
 
 use serde::{Deserialize, Serialize};
 use synod_telemetry::{Dropped, Frame};
 
 pub use settings::{FeatureSettings, Scaling};
+pub use shared::{MetricSums, Scales};
 
 use crate::error::{Error, Result};
 use crate::rows::Rows;

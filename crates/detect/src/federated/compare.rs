@@ -1,0 +1,267 @@
+//! Nodes that learn alone beside nodes that learn together, on the same windows.
+
+use serde::Serialize;
+use synod_telemetry::Frame;
+
+use super::fleet::{Fleet, Learnt, Told, check};
+use super::recent::Keep;
+use crate::backtest::{Backtest, History, NodeResult, Outcome};
+use crate::error::{Error, Result};
+use crate::features::Scales;
+use crate::model::{Draft, NodeModel};
+use crate::parallel::in_order;
+use crate::recipe::Recipe;
+
+/// How often a comparison goes through all nodes.
+pub const ROUNDS: usize = 4;
+
+/// Nodes whose answers wait in memory to be added in order: sums come out the same for any number of threads.
+const WAITING: usize = 8;
+
+/// What came of learning alone, together, and by each node's own choice between the two.
+#[derive(Clone, Debug)]
+pub struct Compared {
+    /// Every node alone.
+    pub local: Outcome,
+    /// Every node with the others.
+    pub federated: Outcome,
+    /// Every node as it chose, before any test window.
+    pub personalised: Outcome,
+    /// The choices.
+    pub choices: Vec<Choice>,
+}
+
+/// How a node chose on the last quarter of its own training time: it learns with others unless that would have raised more
+/// alarms in healthy windows.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Choice {
+    /// The node.
+    pub node: String,
+    /// Whether it learns with others.
+    pub federated: bool,
+    /// The share of healthy windows in alarm, had it learnt alone.
+    pub alone: f64,
+    /// The same, with others.
+    pub together: f64,
+}
+
+/// A node that has learnt both ways, before its scores are measured.
+struct Both {
+    alone: Draft,
+    together: Learnt,
+}
+
+/// Runs a backtest of both ways of learning. Calls `done` after every node of every round.
+pub fn compare(backtest: &Backtest, history: &dyn History, done: &(dyn Fn() + Sync)) -> Result<Compared> {
+    check(&backtest.recipe)?;
+    let gathering = Gathering {
+        backtest,
+        history,
+        done,
+    };
+    let mut fleet = Fleet::default();
+    gathering.tell(&mut fleet);
+    let drafts = gathering.drafts(&mut fleet);
+    let judge = |index: usize| {
+        let result = gathering.judged(&fleet, index, &drafts[index]);
+        done();
+        result
+    };
+    let judged = in_order(0..history.nodes(), backtest.threads, &judge);
+    let (mut local, mut federated, mut personalised, mut choices) = (vec![], vec![], vec![], vec![]);
+    for one in judged {
+        match one {
+            Ok((alone, together, choice)) => {
+                let chosen = if choice.federated { &together } else { &alone };
+                personalised.push(Ok(chosen.clone()));
+                local.push(Ok(alone));
+                federated.push(Ok(together));
+                choices.push(choice);
+            }
+            Err(error) => {
+                let again = |error: &Error| Err(Error::Setting(error.to_string()));
+                federated.push(again(&error));
+                personalised.push(again(&error));
+                local.push(Err(error));
+            }
+        }
+    }
+    Ok(Compared {
+        local: Outcome::of(local)?,
+        federated: Outcome::of(federated)?,
+        personalised: Outcome::of(personalised)?,
+        choices,
+    })
+}
+
+/// Every node in turn as one that has just joined, with little history of its own and a fleet of all others: what it has
+/// alone, and what it has with them. Calls `done` after every node of every round.
+pub fn newcomers(
+    backtest: &Backtest,
+    history: &dyn History,
+    keep: Keep,
+    done: &(dyn Fn() + Sync),
+) -> Result<(Outcome, Outcome)> {
+    check(&backtest.recipe)?;
+    let gathering = Gathering {
+        backtest,
+        history,
+        done,
+    };
+    let mut fleet = Fleet::default();
+    let scales = gathering.tell(&mut fleet);
+    let drafts = gathering.drafts(&mut fleet);
+    let join = |index: usize| {
+        let joined = gathering.joined(&fleet, index, &scales[index], &drafts[index], keep);
+        done();
+        joined
+    };
+    let (mut local, mut federated) = (vec![], vec![]);
+    for one in in_order(0..history.nodes(), backtest.threads, &join) {
+        match one {
+            Ok((alone, together)) => {
+                local.push(Ok(alone));
+                federated.push(Ok(together));
+            }
+            Err(error) => {
+                federated.push(Err(Error::Setting(error.to_string())));
+                local.push(Err(error));
+            }
+        }
+    }
+    Ok((Outcome::of(local)?, Outcome::of(federated)?))
+}
+
+/// The rounds in which nodes tell.
+struct Gathering<'a> {
+    backtest: &'a Backtest,
+    history: &'a dyn History,
+    done: &'a (dyn Fn() + Sync),
+}
+
+impl Gathering<'_> {
+    fn recipe(&self) -> &Recipe {
+        &self.backtest.recipe
+    }
+
+    fn train(&self, index: usize) -> Result<Frame> {
+        self.history.node(index).map(|(train, ..)| train)
+    }
+
+    /// Asks every node, and takes in the answers in order. A node that cannot answer is left out; it will say why when it
+    /// is to learn.
+    fn ask<T: Send>(&self, question: impl Fn(usize) -> Result<T> + Sync, mut take: impl FnMut(Option<T>)) {
+        let count = self.history.nodes();
+        let step = self.backtest.threads.clamp(1, WAITING) * 2;
+        for from in (0..count).step_by(step) {
+            let ask = |index: usize| {
+                let answer = question(index).ok();
+                (self.done)();
+                answer
+            };
+            let answers = in_order(from..(from + step).min(count), self.backtest.threads, &ask);
+            answers.into_iter().for_each(&mut take);
+        }
+    }
+
+    /// The first two rounds.
+    fn tell(&self, fleet: &mut Fleet) -> Vec<Option<Scales>> {
+        let mut scales = vec![];
+        self.ask(
+            |index| Fleet::introduce(&self.train(index)?, self.recipe()),
+            |answer| scales.push(answer),
+        );
+        scales.iter().flatten().for_each(|s| fleet.add_scales(s));
+        let known = fleet.clone();
+        self.ask(
+            |index| known.describe(&self.train(index)?, self.recipe()),
+            |answer| answer.iter().for_each(|shape| fleet.add_shape(shape)),
+        );
+        scales
+    }
+
+    /// The last two rounds: nodes learn both ways, and tell what their scores are.
+    fn drafts(&self, fleet: &mut Fleet) -> Vec<Result<Both>> {
+        let learn = |index: usize| {
+            let train = self.train(index)?;
+            let shape = fleet.describe(&train, self.recipe())?;
+            let both = Both {
+                alone: NodeModel::draft(&train, self.recipe())?,
+                together: fleet.learn(&train, self.recipe(), Some(&shape))?,
+            };
+            (self.done)();
+            Ok(both)
+        };
+        let drafts = in_order(0..self.history.nodes(), self.backtest.threads, &learn);
+        for both in drafts.iter().flatten() {
+            fleet.add_members(&both.together.draft.members());
+        }
+        let units: Vec<_> = drafts
+            .iter()
+            .flatten()
+            .map(|both| self.unit(fleet, both))
+            .collect();
+        units.into_iter().for_each(|unit| fleet.add_unit(unit));
+        drafts
+    }
+
+    fn unit(&self, fleet: &Fleet, both: &Both) -> crate::model::Spread {
+        let marks = fleet.marks(&both.together);
+        both.together.draft.unit(Some(&marks))
+    }
+
+    /// Judges a node's test windows both ways, and lets it choose beforehand.
+    fn judged(
+        &self,
+        fleet: &Fleet,
+        index: usize,
+        both: &Result<Both>,
+    ) -> Result<(NodeResult, NodeResult, Choice)> {
+        let both = both.as_ref().map_err(|e| Error::Setting(e.to_string()))?;
+        let (_, test, notes) = self.history.node(index)?;
+        let marks = fleet.marks(&both.together);
+        let (alone, together) = (
+            both.alone.rehearse(None, &self.backtest.alarm),
+            both.together.draft.rehearse(Some(&marks), &self.backtest.alarm),
+        );
+        let choice = Choice {
+            node: test.node().to_owned(),
+            federated: together <= alone,
+            alone,
+            together,
+        };
+        let local = both.alone.clone().finish(None);
+        let federated = both.together.draft.clone().finish(Some(&marks));
+        Ok((
+            self.backtest.judge(local, &test, notes.clone())?,
+            self.backtest.judge(federated, &test, notes)?,
+            choice,
+        ))
+    }
+
+    /// A node that has just joined.
+    fn joined(
+        &self,
+        fleet: &Fleet,
+        index: usize,
+        scales: &Option<Scales>,
+        both: &Result<Both>,
+        keep: Keep,
+    ) -> Result<(NodeResult, NodeResult)> {
+        let both = both.as_ref().map_err(|e| Error::Setting(e.to_string()))?;
+        let (train, test, notes) = self.history.node(index)?;
+        let told = Told {
+            scales: scales.clone().unwrap_or_default(),
+            members: both.together.draft.members(),
+            unit: self.unit(fleet, both),
+        };
+        let others = fleet.without(&told, &fleet.describe(&train, self.recipe())?);
+        let short = keep.of(&train);
+        let local = NodeModel::fit(&short, self.recipe())?;
+        let federated = others.welcome(&short, self.recipe())?;
+        Ok((
+            self.backtest.judge(local, &test, notes.clone())?,
+            self.backtest.judge(federated, &test, notes)?,
+        ))
+    }
+}

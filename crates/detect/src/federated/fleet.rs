@@ -1,0 +1,190 @@
+//! What all nodes know together, gathered in rounds, and a node's detector that leans on it.
+
+use serde::{Deserialize, Serialize};
+use synod_telemetry::Frame;
+
+use super::sums::{Shape, Shapes, SpreadSums};
+use crate::detector::Prior;
+use crate::error::{Error, Result};
+use crate::features::{Features, Scales, View};
+use crate::habits::Habits;
+use crate::model::{Draft, Fit, Marks, NodeModel, Spread, healthy};
+use crate::moments::Moments;
+use crate::recipe::Recipe;
+use crate::rows::Rows;
+
+/// What the covariance of others is worth, as a share of the windows that one of them has.
+const SHAPE_WORTH: f64 = 0.25;
+
+/// How many independent windows the others' word on what scores usually are is worth: about two months.
+const MARKS_WORTH: f64 = 200.0;
+
+/// How far above the usual the unit of scores is set, in deviations between nodes: what one node has not met yet, others have.
+const UNMET: f64 = 1.0;
+
+/// What all nodes know together: sums alone.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Fleet {
+    scales: Scales,
+    shapes: Shapes,
+    members: Vec<SpreadSums>,
+    unit: SpreadSums,
+}
+
+/// What one node has told in every round so far, so that it can be taken back.
+#[derive(Clone, Debug)]
+pub(super) struct Told {
+    pub(super) scales: Scales,
+    pub(super) members: Vec<Spread>,
+    pub(super) unit: Spread,
+}
+
+/// A node's members, fitted with the fleet, and how many independent windows its history is worth.
+#[derive(Clone, Debug)]
+pub(super) struct Learnt {
+    pub(super) draft: Draft,
+    worth: f64,
+}
+
+/// Whether a recipe can be learnt from sums.
+pub(super) fn check(recipe: &Recipe) -> Result<()> {
+    match recipe.members.iter().all(|m| m.kind.leans()) {
+        true => Ok(()),
+        false => Err(Error::Setting(
+            "only detectors that are fitted from sums learn with other nodes here: default, covariance, changes, focus, pca"
+                .to_owned(),
+        )),
+    }
+}
+
+impl Fleet {
+    /// The first round: where a node's metrics lie and how far they vary.
+    pub fn introduce(frame: &Frame, recipe: &Recipe) -> Result<Scales> {
+        Scales::of(frame, &healthy(frame)?, &recipe.features)
+    }
+
+    /// Takes in a node's answer of the first round.
+    pub fn add_scales(&mut self, scales: &Scales) {
+        self.scales.add(scales);
+    }
+
+    /// The second round: how a node's metrics vary together, in scales that all nodes share.
+    pub fn describe(&self, frame: &Frame, recipe: &Recipe) -> Result<Shape> {
+        let node = Shared::of(self, frame, recipe)?;
+        let moments = |view| Moments::of(&node.rows(view).filter(&node.healthy));
+        let names: Vec<String> = node.features.names().map(str::to_owned).collect();
+        let mut shape = Shape::new(names, &moments(View::Values), &moments(View::Changes));
+        shape.longest = node.habits.longest().collect();
+        Ok(shape)
+    }
+
+    /// Takes in a node's answer of the second round.
+    pub fn add_shape(&mut self, shape: &Shape) {
+        self.shapes.add(shape);
+    }
+
+    /// The fleet without one of its nodes, for a look from outside.
+    pub(super) fn without(&self, told: &Told, shape: &Shape) -> Fleet {
+        let mut others = self.clone();
+        others.scales.remove(&told.scales);
+        others.shapes.remove(shape);
+        let members = others.members.iter_mut().zip(&told.members);
+        members.for_each(|(sums, own)| sums.remove(*own));
+        others.unit.remove(told.unit);
+        others
+    }
+
+    /// Fits a node's members to its own windows and, as far as that is worth it, to how `others` vary.
+    pub(super) fn learn(&self, frame: &Frame, recipe: &Recipe, known: Option<&Shape>) -> Result<Learnt> {
+        let node = Shared::of(self, frame, recipe)?;
+        let metrics: Vec<String> = node.features.names().map(str::to_owned).collect();
+        // A node leans on others, not on itself: what it has told before is taken back.
+        let mut others = None;
+        if let Some(own) = known {
+            let mut shapes = self.shapes.clone();
+            shapes.remove(own);
+            others = Some(shapes);
+        }
+        let shapes = others.as_ref().unwrap_or(&self.shapes);
+        let fit: &mut Fit<'_> = &mut |i, member, rows, keep| {
+            let own = Moments::of(&rows.filter(keep)).covariance();
+            let (covariance, windows) = shapes.covariance(&metrics, member.view, &own);
+            let prior = Prior {
+                worth: SHAPE_WORTH * windows,
+                covariance,
+            };
+            let seed = recipe.seed.wrapping_add(i as u64);
+            member
+                .kind
+                .fit_leaning(rows, keep, Some(&prior), recipe.unseen, seed)
+        };
+        let habits = node.habits.clone().at_least(shapes.longest(&metrics));
+        let draft = Draft::fit(frame, recipe, node.features, habits, fit)?;
+        Ok(Learnt {
+            draft,
+            worth: node.worth,
+        })
+    }
+
+    /// Takes in the third round: what a node's members say of its windows.
+    pub(super) fn add_members(&mut self, members: &[Spread]) {
+        self.members.resize(members.len(), SpreadSums::default());
+        self.members
+            .iter_mut()
+            .zip(members)
+            .for_each(|(sums, own)| sums.add(*own));
+    }
+
+    /// Takes in the fourth round: what a node's scores are.
+    pub(super) fn add_unit(&mut self, unit: Spread) {
+        self.unit.add(unit);
+    }
+
+    /// By what a node's scores are measured.
+    pub(super) fn marks(&self, learnt: &Learnt) -> Marks {
+        let members: Option<Vec<Spread>> = self.members.iter().map(|sums| sums.mean(0.0)).collect();
+        Marks {
+            members: members.unwrap_or_default(),
+            unit: self.unit.mean(UNMET),
+            own: (learnt.worth / (learnt.worth + MARKS_WORTH)) as f32,
+        }
+    }
+
+    /// The detector of a node that was not among those who told: its own offsets and, as its history grows, its own ways.
+    pub fn welcome(&self, frame: &Frame, recipe: &Recipe) -> Result<NodeModel> {
+        check(recipe)?;
+        let learnt = self.learn(frame, recipe, None)?;
+        let marks = self.marks(&learnt);
+        Ok(learnt.draft.finish(Some(&marks)))
+    }
+}
+
+/// A node's windows as features that all nodes share.
+struct Shared {
+    features: Features,
+    habits: Habits,
+    healthy: Vec<bool>,
+    worth: f64,
+    views: [Rows; 2],
+}
+
+impl Shared {
+    fn of(fleet: &Fleet, frame: &Frame, recipe: &Recipe) -> Result<Shared> {
+        let healthy = healthy(frame)?;
+        let (features, worth) = Features::shared(frame, &healthy, &fleet.scales, &recipe.features)?;
+        let prepared = features.prepare(frame);
+        let habits = Habits::learn(&prepared, &healthy, features.width());
+        let views = [View::Values, View::Changes].map(|view| features.view(&prepared, view));
+        Ok(Shared {
+            features,
+            habits,
+            healthy,
+            worth,
+            views,
+        })
+    }
+
+    fn rows(&self, view: View) -> &Rows {
+        &self.views[super::sums::place(view)]
+    }
+}

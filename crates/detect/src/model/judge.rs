@@ -1,0 +1,130 @@
+//! A member of a detector, and what its words are worth.
+
+use serde::{Deserialize, Serialize};
+
+use crate::detector::Fitted;
+use crate::features::View;
+use crate::recipe::Member;
+use crate::smooth::{Average, quantile};
+
+/// Sizes below this are all the same.
+const NOTHING: f32 = 1e-6;
+
+/// How much a score grows when all usual metrics are silent. Far above any threshold: a node that tells nothing of itself
+/// is to be looked at.
+pub(super) const SILENCE: f32 = 20.0;
+
+/// Windows that silence must last to count.
+const LASTING: usize = 3;
+
+/// How sharply the most alarmed member is heard above the others.
+const SHARPNESS: f32 = 0.5;
+
+/// Stretches of training time in which the unit of scores is measured, and the fewest windows of one. The median over them
+/// is that of a typical stretch, whatever a few odd ones hold.
+const STRETCHES: usize = 16;
+const STRETCH: usize = 400;
+
+/// A fitted member, with what its sizes usually are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Judge {
+    pub(super) fitted: Fitted,
+    pub(super) view: View,
+    pub(super) smooth: usize,
+    power: f32,
+    weight: f32,
+    pub(super) usual: Spread,
+}
+
+/// The middle of a distribution and the distance to its 98th percentile.
+#[derive(Copy, Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Spread {
+    pub(crate) middle: f32,
+    pub(crate) distance: f32,
+}
+
+impl Default for Spread {
+    fn default() -> Spread {
+        Spread::new(0.0, 1.0)
+    }
+}
+
+impl Spread {
+    pub(crate) fn new(middle: f32, distance: f32) -> Spread {
+        let distance = distance.max(0.05);
+        Spread { middle, distance }
+    }
+
+    pub(crate) fn of(values: &[f32]) -> Spread {
+        let middle = quantile(values, 0.5);
+        Spread::new(middle, quantile(values, 0.98) - middle)
+    }
+
+    /// The middle of scores, and how far the 98th percentile of a typical stretch lies above it.
+    pub(super) fn typical(scores: &[f32]) -> Spread {
+        let middle = quantile(scores, 0.5);
+        let stretch = scores.len().div_ceil(STRETCHES).max(STRETCH);
+        let highs: Vec<f32> = scores.chunks(stretch).map(|s| quantile(s, 0.98)).collect();
+        Spread::new(middle, quantile(&highs, 0.5) - middle)
+    }
+
+    pub(super) fn apply(&self, value: f32) -> f32 {
+        (value - self.middle) / self.distance
+    }
+
+    /// Between this one and another, which at a weight of 0 is the other and at 1 this one.
+    pub(crate) fn towards(&self, other: Spread, weight: f32) -> Spread {
+        let distance = weight * self.distance.ln() + (1.0 - weight) * other.distance.ln();
+        Spread::new(
+            weight * self.middle + (1.0 - weight) * other.middle,
+            distance.exp(),
+        )
+    }
+}
+
+impl Judge {
+    pub(super) fn new(member: &Member, fitted: Fitted) -> Judge {
+        Judge {
+            fitted,
+            view: member.view,
+            smooth: member.smooth,
+            power: member.power,
+            weight: member.weight,
+            usual: Spread::default(),
+        }
+    }
+
+    /// Smoothed sizes on a logarithmic scale.
+    pub(super) fn levels(&self, sizes: &[f32]) -> Vec<f32> {
+        let mut average = Average::new(self.smooth);
+        sizes
+            .iter()
+            .map(|s| (average.push(s.powf(self.power)) + NOTHING).ln())
+            .collect()
+    }
+
+    pub(super) fn scores(&self, sizes: &[f32]) -> Vec<f32> {
+        let levels = self.levels(sizes).into_iter();
+        levels.map(|l| self.usual.apply(l)).collect()
+    }
+}
+
+/// The weighted mean of the members' scores on an exponential scale, so that the most alarmed is heard, and the share of
+/// usual metrics that are missing, if there is one.
+pub(super) fn hear(judges: &[Judge], members: &[Vec<f32>], silence: Option<&[f32]>) -> Vec<f32> {
+    let mut quiet = Average::new(judges.iter().map(|m| m.smooth).max().unwrap_or(1));
+    let weights: f32 = judges.iter().map(|m| m.weight).sum();
+    let one = |row: usize| {
+        let most = members.iter().map(|m| m[row]).fold(f32::NEG_INFINITY, f32::max);
+        let part = |(m, judge): (&Vec<f32>, &Judge)| judge.weight * (SHARPNESS * (m[row] - most)).exp();
+        let sum: f32 = members.iter().zip(judges).map(part).sum();
+        let total = most + (sum / weights).ln() / SHARPNESS;
+        let Some(silence) = silence else {
+            return total;
+        };
+        // A single window that was not recorded says nothing of the node.
+        let lasting = &silence[row.saturating_sub(LASTING - 1)..=row];
+        total + SILENCE * quiet.push(lasting.iter().copied().fold(1.0, f32::min))
+    };
+    (0..members.first().map_or(0, Vec::len)).map(one).collect()
+}
