@@ -409,7 +409,9 @@ def logged(name):
     for line in logs[-1].read_text().splitlines() if logs else []:
         line = json.loads(line)
         rounds.setdefault(line.pop("round"), {})[line.pop("contender")] = line
-    return [rounds[number] for number in sorted(rounds)]
+    # A run that was cut short leaves a round in which not all have run.
+    whole = max(map(len, rounds.values()), default=0)
+    return [rounds[number] for number in sorted(rounds) if len(rounds[number]) == whole]
 
 
 def main():
