@@ -2,7 +2,7 @@
 CARGO ?= cargo
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help setup demo mnist int8 experiments test test-avx512 lint benchmark parity onnx-check fuzz clean
+.PHONY: help setup demo mnist int8 experiments test test-avx512 lint benchmark benchmark-federation parity onnx-check federate-check fuzz clean
 
 help:
 	@echo "make demo         watch a synthetic cluster: alarms, what they cost, and a report"
@@ -14,6 +14,8 @@ help:
 	@echo "make lint         formatting, clippy, documentation"
 	@echo "make parity       ops and training steps against PyTorch, parameter by parameter"
 	@echo "make onnx-check   ONNX files to and from PyTorch and ONNX Runtime"
+	@echo "make federate-check    federated strategies against Flower and numpy"
+	@echo "make benchmark-federation    Synod's and Flower's simulations, in turns"
 	@echo "make benchmark    Synod and its rivals on this machine, interleaved; writes BENCHMARKS.md"
 	@echo "make fuzz         the model-file loader on damaged files, for a few minutes"
 
@@ -50,6 +52,13 @@ parity: setup
 
 onnx-check: setup
 	benchmarks/onnx_check.sh
+
+federate-check: setup
+	benchmarks/peers/install.sh flower
+	benchmarks/.venv-flower/bin/python benchmarks/federate_check.py
+
+benchmark-federation: setup
+	python3 benchmarks/federation.py --paper
 
 benchmark: setup
 	python3 benchmarks/run.py

@@ -392,6 +392,7 @@ def parse():
     parser.add_argument("--only", choices=WORKLOADS, nargs="+", metavar="WORKLOAD", help=", ".join(WORKLOADS))
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--seed", type=int, default=0, help="of the order within the rounds")
+    parser.add_argument("--report", action="store_true", help="run nothing: report the latest logged rounds of each workload")
     parser.add_argument("--output", type=Path, default=ROOT / "BENCHMARKS.md")
     options = parser.parse_args()
     options.rounds = options.rounds or (2 if options.quick else 5)
@@ -401,8 +402,26 @@ def parse():
     return options
 
 
+def logged(name):
+    """The rounds of a workload's latest log, as `rounds_of` gave them; none without a log."""
+    logs = sorted((HERE / "results").glob(f"{name}-*.jsonl"))
+    rounds = {}
+    for line in logs[-1].read_text().splitlines() if logs else []:
+        line = json.loads(line)
+        rounds.setdefault(line.pop("round"), {})[line.pop("contender")] = line
+    # A run that was cut short leaves a round in which not all have run.
+    whole = max(map(len, rounds.values()), default=0)
+    return [rounds[number] for number in sorted(rounds) if len(rounds[number]) == whole]
+
+
 def main():
     options = parse()
+    if options.report:
+        results = {name: rounds for name in options.only or WORKLOADS if (rounds := logged(name))}
+        options.only = list(results) if len(results) < len(WORKLOADS) else None
+        options.rounds = min(map(len, results.values()), default=0)
+        options.output.write_text(report(results, options))
+        return say(f"wrote {options.output}")
     if target := os.environ.get("CARGO_TARGET_DIR"):
         os.environ["CARGO_TARGET_DIR"] = os.path.abspath(target)  # cargo runs in other directories than ours
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"  # leave the source tree clean

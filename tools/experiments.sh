@@ -1,5 +1,5 @@
 #!/bin/sh
-# The tables of docs/watch.md. Data sets that are not on this machine are skipped, and said to be.
+# The tables of docs/watch.md and docs/federate.md; hours. Data sets that are not on this machine are skipped, and said to be.
 set -eu
 cd "$(dirname "$0")/.."
 cargo build --quiet --release -p synod
@@ -12,3 +12,11 @@ for name in smd m100-ipmi m100; do
     fi
 done
 "$synod" backtest experiments/paper.toml --both-splits
+# The tables of docs/federate.md.
+tools/fetch-mnist.sh data/mnist
+for name in mcmahan-2nn mcmahan-cnn federated-skew federated-compression federated-poisoned; do
+    echo "== experiments/$name.toml"
+    "$synod" train "experiments/$name.toml"
+done
+echo "== experiments/federated-million.toml"
+"$synod" train experiments/federated-million.toml --resume

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Usage: install.sh [torch|tensorflow|jax|mindspore|onnxruntime|numpy|pyarrow|all]...
+# Usage: install.sh [torch|tensorflow|jax|mindspore|onnxruntime|numpy|pyarrow|flower|evaluate|all]...
 # Makes benchmarks/.venv-NAME for each; does nothing where the pinned requirements are already installed.
 set -eu
 peers=$(cd "$(dirname "$0")" && pwd)

@@ -1,6 +1,7 @@
 //! Synod's side of the benchmarks: one workload per run, one JSON line out.
 #![forbid(unsafe_code)]
 
+mod federation;
 mod int8;
 mod parity;
 mod parity_ops;
@@ -116,6 +117,10 @@ enum Workload {
         #[command(flatten)]
         common: Common,
     },
+    /// Rounds of federated averaging with the paper's autoencoder.
+    Federation(federation::Federation),
+    /// Reads federations as JSON and prints the weights they end with, for comparison with other implementations.
+    FederateCheck,
     /// Accuracy and size of MNIST's CNN in f32, in bytes by calibration, and in bytes by training aware of them.
     Int8(int8::Int8),
     /// Trains from given weights and data, so that any framework can be compared step for step.
@@ -164,6 +169,8 @@ fn main() -> Result<()> {
         Workload::MakeRecords { data } => records::make(&data),
         Workload::RecordScan { data, common } => records::scan(&data, common),
         Workload::Pipeline { data, batch, common } => records::pipeline(&data, batch, common),
+        Workload::Federation(federation) => federation.run(),
+        Workload::FederateCheck => federation::check(),
         Workload::Int8(int8) => int8.run(),
         Workload::Parity(parity) => parity.run(),
         Workload::ParityOps(parity) => parity.run(),

@@ -4,15 +4,22 @@ use std::time::Instant;
 
 use anyhow::Result;
 use serde_json::json;
-use synod_kernels::{Epilogue, Matrix, Simd, gemm_workspace};
+use synod_kernels::{Buffer, Epilogue, Matrix, Simd, gemm_workspace};
 
 use super::{print, rows};
 use crate::Common;
 
 pub(crate) fn gemm(m: usize, n: usize, k: usize, common: Common) -> Result<()> {
     let simd = Simd::best();
-    let (a, b, mut c) = (rows(m * k, 1), rows(k * n, 2), vec![0.0; m * n]);
-    let mut workspace = vec![0.0; gemm_workspace(simd, m, n, k, common.threads)];
+    // In memory like a session's, where operands of products lie.
+    let (mut a, mut b, mut c) = (
+        Buffer::zeroed(m * k),
+        Buffer::zeroed(k * n),
+        Buffer::zeroed(m * n),
+    );
+    a.copy_from_slice(&rows(m * k, 1));
+    b.copy_from_slice(&rows(k * n, 2));
+    let mut workspace = Buffer::zeroed(gemm_workspace(simd, m, n, k, common.threads));
     let mut run = || {
         let begin = Instant::now();
         let (a, b) = (Matrix::row_major(&a, k), Matrix::row_major(&b, n));

@@ -34,13 +34,13 @@ impl Habits {
         let rows = prepared.len();
         let mut runs = Runs::new(width);
         let (mut silences, mut rests, mut present) = (vec![0; width], vec![0; width], vec![0usize; width]);
-        for row in 0..rows {
+        for (row, well) in healthy.iter().enumerate().take(rows) {
             let there = prepared.present(row).iter();
             present
                 .iter_mut()
                 .zip(there)
                 .for_each(|(p, t)| *p += usize::from(*t));
-            if !healthy[row] {
+            if !well {
                 runs = Runs::new(width);
                 continue;
             }

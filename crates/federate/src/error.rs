@@ -15,6 +15,20 @@ pub enum Error {
     /// A message from outside does not hold what it must.
     #[error("{0}")]
     Malformed(String),
+    /// A file could not be read or written.
+    #[error("{path}: {problem}")]
+    File {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What went wrong.
+        problem: String,
+    },
+    /// A client's training left the finite numbers.
+    #[error("training on {client} left the finite numbers; lower the learning rate")]
+    Diverged {
+        /// Whose.
+        client: crate::ClientId,
+    },
     /// A round cannot be finished.
     #[error("{0}")]
     Round(String),
@@ -22,3 +36,12 @@ pub enum Error {
 
 /// This crate's result type.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    pub(crate) fn file(path: &std::path::Path, problem: impl std::fmt::Display) -> Error {
+        Error::File {
+            path: path.to_owned(),
+            problem: problem.to_string(),
+        }
+    }
+}

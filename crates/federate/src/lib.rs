@@ -15,6 +15,7 @@ pub mod simulate;
 pub mod strategy;
 mod sum;
 
-pub use client::ClientId;
+pub use client::{ClientId, Examples, Plan, Task, Trained, Worker};
 pub use error::{Error, Result};
 pub use random::Random;
+pub use sum::ExactSum;

@@ -12,6 +12,7 @@ pub mod buffer;
 pub mod chain;
 pub mod conv;
 pub mod dense;
+pub mod exact;
 pub mod flat;
 pub mod gemm;
 pub mod half;

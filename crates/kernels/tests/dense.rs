@@ -35,7 +35,23 @@ fn shapes() -> Vec<Dense> {
         },
     ];
     if !cfg!(miri) {
-        for (rows, inputs, outputs) in [(10, 100, 460), (3, 4, 2100), (2, 520, 70), (40, 9, 200)] {
+        let large = [
+            (10, 100, 460),
+            (3, 4, 2100),
+            (2, 520, 70),
+            (40, 9, 200),
+            (130, 530, 60),
+        ];
+        // Where the way to the input gradient changes.
+        let edges = [
+            (5, 16, 128),
+            (6, 16, 128),
+            (16, 33, 128),
+            (17, 33, 128),
+            (16, 15, 127),
+            (7, 17, 129),
+        ];
+        for (rows, inputs, outputs) in large.into_iter().chain(edges) {
             shapes.push(Dense {
                 rows,
                 inputs,
@@ -135,6 +151,28 @@ fn forward_is_the_activated_affine_map() {
             let mut y = vec![f32::NAN; rows * outputs];
             shape.forward(simd, &x, &w, bias.as_deref(), act, &mut y);
             assert_close(&y, &wanted, 1e-5, &format!("{shape:?} {act:?} {simd:?}"));
+        }
+    }
+}
+
+#[test]
+fn padded_weights_give_the_same_bits() {
+    let mut random = Random::new(5);
+    for (i, shape) in shapes().into_iter().enumerate() {
+        let Dense {
+            rows,
+            inputs,
+            outputs,
+        } = shape;
+        let x = rectified(i, random.numbers(rows * inputs));
+        let (w, bias) = (random.numbers(inputs * outputs), random.numbers(outputs));
+        let mut padded = vec![f32::NAN; shape.padded_len()];
+        shape.pad_weights(&w, &mut padded);
+        for simd in levels() {
+            let mut y = [vec![f32::NAN; rows * outputs], vec![f32::NAN; rows * outputs]];
+            shape.forward(simd, &x, &w, Some(&bias), Activation::Relu, &mut y[0]);
+            shape.forward_padded(simd, &x, &padded, Some(&bias), Activation::Relu, &mut y[1]);
+            assert_eq!(y[0], y[1], "{shape:?} at {}", simd.level());
         }
     }
 }

@@ -44,7 +44,17 @@ impl<'a> Data<'a> {
         self.targets.is_none()
     }
 
-    pub(crate) fn targets(&self) -> Option<(&'a [f32], usize)> {
+    /// The same inputs with other targets of the same width.
+    pub fn with_targets(self, targets: &'a [f32]) -> Data<'a> {
+        let width = self.targets.map_or(1, |(_, width)| width);
+        Data {
+            targets: Some((targets, width)),
+            ..self
+        }
+    }
+
+    /// The targets and their numbers per row; none if the inputs are the targets.
+    pub fn targets(&self) -> Option<(&'a [f32], usize)> {
         self.targets
     }
 

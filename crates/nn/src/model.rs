@@ -313,7 +313,7 @@ impl Model {
     }
 
     /// Fewer rows at once for models of large images.
-    fn chunk(&self) -> Result<usize> {
+    pub(crate) fn chunk(&self) -> Result<usize> {
         let graph = self.graph(1)?;
         let sizes = graph
             .nodes()
@@ -359,7 +359,7 @@ pub(crate) fn loss_graph(
 }
 
 /// [`loss_graph`] for any measure of output and target; a target is shaped like the output, or holds as many classes.
-fn measure_graph(
+pub(crate) fn measure_graph(
     graph: &Graph,
     buffers: usize,
     itself: bool,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use synod_engine::ops::{KEY, Update, key};
+use synod_engine::ops::{KEY, Rule, Update, key};
 use synod_engine::{Builder, Graph, Options, Session, Type, Value, compile, value_and_grad};
 use synod_kernels::{gather_rows, prefetch_rows};
 
@@ -11,13 +11,17 @@ use crate::error::Result;
 use crate::loss::Loss;
 use crate::model::{Model, loss_graph};
 use crate::optimizer::Optimizer;
+use crate::terms::{self, Terms};
+
+/// Programs of short batches that are kept at once.
+const SHORT: usize = 32;
 
 /// The compiled training step of a model and the memory it works in.
 ///
 /// A step allocates nothing. Parameters and optimiser state are flat slices like the model's own.
 pub struct Trainer {
     session: Session,
-    rest: Option<(usize, Session)>,
+    rest: Vec<(usize, Session)>,
     model: Model,
     spec: Spec,
     step: u64,
@@ -31,6 +35,7 @@ struct Spec {
     seed: u64,
     itself: bool,
     threads: usize,
+    terms: Terms,
 }
 
 impl Trainer {
@@ -50,11 +55,12 @@ impl Trainer {
             seed,
             itself,
             threads: 1,
+            terms: Terms::default(),
         };
         let session = make_session(model, &spec, batch)?;
         let mut trainer = Trainer {
             session,
-            rest: None,
+            rest: vec![],
             model: model.clone(),
             spec,
             step: 0,
@@ -64,14 +70,24 @@ impl Trainer {
         Ok(trainer)
     }
 
+    /// With further terms in the loss. What they refer to is zero until it is set.
+    pub fn with_terms(self, terms: Terms) -> Result<Trainer> {
+        let spec = Spec { terms, ..self.spec };
+        self.with_spec(spec)
+    }
+
     /// With up to `threads` threads inside large ops. The default of one leaves the cores to other trainers; the results
     /// do not depend on it.
     pub fn with_threads(self, threads: usize) -> Result<Trainer> {
         let spec = Spec { threads, ..self.spec };
+        self.with_spec(spec)
+    }
+
+    fn with_spec(self, spec: Spec) -> Result<Trainer> {
         let session = make_session(&self.model, &spec, spec.batch)?;
         let mut trainer = Trainer {
             session,
-            rest: None,
+            rest: vec![],
             model: self.model.clone(),
             spec,
             step: self.step,
@@ -134,9 +150,39 @@ impl Trainer {
         self.session.params_between_mut(range).copy_from_slice(values);
     }
 
+    /// Where the parameters are pulled to, and how strongly; for [`Terms::proximal`].
+    pub fn set_anchor(&mut self, strength: f32, anchor: &[f32]) {
+        let start = self.buffer_range().end;
+        let count = self.count();
+        if self.spec.terms.proximal {
+            let range = start..start + count;
+            self.session.params_between_mut(range).copy_from_slice(anchor);
+            self.session.param_mut(start + count).copy_from_slice(&[strength]);
+        }
+    }
+
+    /// The slope that is added to the loss; for [`Terms::linear`].
+    pub fn set_slope(&mut self, slope: &[f32]) {
+        if self.spec.terms.linear {
+            let end = self.terms_range().end;
+            let range = end - self.count()..end;
+            self.session.params_between_mut(range).copy_from_slice(slope);
+        }
+    }
+
+    fn terms_range(&self) -> std::ops::Range<usize> {
+        let start = self.buffer_range().end;
+        start..start + self.spec.terms.inputs(self.count())
+    }
+
     /// Steps done.
     pub fn steps(&self) -> u64 {
         self.step
+    }
+
+    /// True if the optimiser's steps depend on how many there were.
+    pub fn counts_steps(&self) -> bool {
+        matches!(self.spec.optimizer.rule, Rule::Adam { .. })
     }
 
     /// Continues counting from here.
@@ -170,19 +216,26 @@ impl Trainer {
             ));
         }
         // A short batch has a program of its own; parameters and state move over and back.
-        let shared = [0..self.count(), self.state_range(), self.buffer_range()];
-        if self.rest.as_ref().is_none_or(|(n, _)| *n != rows.len()) {
-            self.rest = Some((rows.len(), make_session(&self.model, &self.spec, rows.len())?));
+        let kept = [0..self.count(), self.state_range(), self.buffer_range()];
+        let mut place = self.rest.iter().position(|(n, _)| *n == rows.len());
+        if place.is_none() {
+            if self.rest.len() == SHORT {
+                self.rest.remove(0);
+            }
+            let session = make_session(&self.model, &self.spec, rows.len())?;
+            self.rest.push((rows.len(), session));
+            place = Some(self.rest.len() - 1);
         }
-        let Some((_, session)) = &mut self.rest else {
+        let terms = self.terms_range();
+        let Some((_, session)) = place.and_then(|i| self.rest.get_mut(i)) else {
             return Ok(f32::NAN);
         };
-        for range in shared.clone() {
+        for range in kept.iter().cloned().chain(self.spec.terms.ranges(terms)) {
             let from = self.session.params_between(range.clone());
             session.params_between_mut(range).copy_from_slice(from);
         }
         let loss = run(session, &self.spec, data, rows, rate, &mut self.step);
-        for range in shared {
+        for range in kept {
             let from = session.params_between(range.clone());
             self.session.params_between_mut(range).copy_from_slice(from);
         }
@@ -209,10 +262,13 @@ fn run(session: &mut Session, spec: &Spec, data: &Data<'_>, rows: &[u32], rate: 
 }
 
 fn make_session(model: &Model, spec: &Spec, batch: usize) -> Result<Session> {
-    let options = Options {
+    let mut options = Options {
         threads: spec.threads,
         ..model.step_options(spec.optimizer)
     };
+    let start = options.contiguous.last().map_or(0, |r| r.end);
+    let terms = start..start + spec.terms.inputs(model.layout().entries().len());
+    options.contiguous.extend(spec.terms.ranges(terms));
     Ok(Session::new(Arc::new(compile(
         &step_graph(model, spec, batch)?,
         &options,
@@ -232,6 +288,7 @@ impl Model {
                 seed: 0,
                 itself,
                 threads: 1,
+                terms: Terms::default(),
             },
             batch,
         )
@@ -255,6 +312,7 @@ fn step_graph(model: &Model, spec: &Spec, batch: usize) -> Result<Graph> {
     let (entries, kept) = (model.layout().entries(), model.buffer_layout().entries());
     let training = model.training_graph(batch)?;
     let loss = loss_graph(&training, kept.len(), spec.loss, spec.itself, target)?;
+    let loss = terms::add(loss, entries, spec.terms)?;
     let gradient = value_and_grad(&loss, &(0..entries.len()).collect::<Vec<_>>())?;
     let rule = spec.optimizer.rule;
     let mut b = Builder::new();
@@ -272,13 +330,18 @@ fn step_graph(model: &Model, spec: &Spec, batch: usize) -> Result<Graph> {
         .iter()
         .map(|e| b.param(Type::tensor(&e.shape), &e.name))
         .collect();
-    let hyper = b.param(Type::tensor([3]), "hyper");
     let types = loss.param_types();
+    let own = types.len() - spec.terms.inputs(entries.len());
+    let further: Vec<Value> = (own..types.len())
+        .map(|i| b.param(types[i].clone(), loss.param_name(i)))
+        .collect();
+    let hyper = b.param(Type::tensor([3]), "hyper");
     let mut args = [&parameters[..], &buffers].concat();
-    for (i, ty) in types.iter().enumerate().skip(args.len()) {
+    for (i, ty) in types.iter().enumerate().take(own).skip(args.len()) {
         debug_assert!(i != entries.len() + kept.len() || *ty == Type::tensor([KEY]));
         args.push(b.param(ty.clone(), loss.param_name(i)));
     }
+    args.extend(further);
     let given = b.inline(&gradient, &args);
     let (given_buffers, gradients) = given[1..].split_at(kept.len());
     let mut outs = vec![given[0]];

@@ -13,6 +13,7 @@ mod input;
 mod npy;
 mod parquet;
 mod selection;
+mod texts;
 
 use std::path::Path;
 
@@ -23,6 +24,7 @@ pub use import::import;
 pub use npy::Npy;
 pub use parquet::Parquet;
 pub use selection::{Options, Skipped};
+pub use texts::{Speaker, speakers};
 
 use crate::error::{Error, Place, Result};
 

@@ -16,6 +16,9 @@ use crate::{
 
 /// Elements of the weight gradient that are kept at once.
 const SCRATCH: usize = 2048;
+/// Errors that are worth a copy whose rows start on cache lines: they are read for every weight row, and most
+/// loads from rows of any length straddle two lines.
+const COPIED: usize = 8192;
 /// Samples that one set can hold.
 const SAMPLES: usize = 32;
 /// Samples in a group, for 16 and for 32 registers: each takes a sum and an input.
@@ -38,8 +41,17 @@ impl<S: Step> Kernel for Backward<'_, S> {
             inputs,
             outputs,
         } = self.weights.shape;
+        let mut copy = Aligned(MaybeUninit::uninit());
+        // SAFETY: the operands were checked against the shape.
+        let errors = unsafe { self.errors(&mut copy) };
         let columns = outputs.min(SCRATCH);
-        let block = (SCRATCH / columns.max(1)).clamp(1, V::LANES);
+        // Where the next block is fetched during the step along this one, both have to fit the first-level cache.
+        let most = if weights::fetches_ahead::<V>() {
+            SCRATCH / 2
+        } else {
+            SCRATCH
+        };
+        let block = (most / columns.max(1)).clamp(1, V::LANES);
         // SAFETY: the operands were checked against the shape.
         unsafe {
             self.dx.write_bytes(0, rows * inputs);
@@ -47,6 +59,7 @@ impl<S: Step> Kernel for Backward<'_, S> {
                 let count = (inputs - start).min(block);
                 V::run(Rows {
                     call: &self,
+                    errors,
                     start,
                     count,
                 });
@@ -56,9 +69,41 @@ impl<S: Step> Kernel for Backward<'_, S> {
     }
 }
 
+impl<S: Step> Backward<'_, S> {
+    /// The errors, in the copy if they fit.
+    #[inline(always)]
+    unsafe fn errors(&self, copy: &mut Aligned) -> Errors {
+        let Dense { rows, outputs, .. } = self.weights.shape;
+        let (dy, stride) = (self.weights.dy, outputs.next_multiple_of(MAX_LANES));
+        if outputs.is_multiple_of(MAX_LANES) || rows * stride > COPIED {
+            return Errors { dy, stride: outputs };
+        }
+        let to = copy.0.as_mut_ptr().cast::<f32>();
+        for row in 0..rows {
+            // SAFETY: every row exists and fits.
+            unsafe {
+                dy.add(row * outputs)
+                    .copy_to_nonoverlapping(to.add(row * stride), outputs)
+            };
+        }
+        Errors { dy: to, stride }
+    }
+}
+
+/// Where the errors of a sample are.
+#[derive(Copy, Clone)]
+struct Errors {
+    dy: *const f32,
+    stride: usize,
+}
+
+#[repr(align(64))]
+struct Aligned(MaybeUninit<[f32; COPIED]>);
+
 /// Some weight rows, in a function of its own so that its loops get all the registers.
 struct Rows<'a, 'b, S> {
     call: &'a Backward<'b, S>,
+    errors: Errors,
     start: usize,
     count: usize,
 }
@@ -83,6 +128,7 @@ impl<S: Step> Kernel for Rows<'_, '_, S> {
                 for row in 0..self.count {
                     let mut pass = Pass {
                         weights: &self.call.weights,
+                        errors: self.errors,
                         dx: self.call.dx,
                         input: self.start + row,
                         column,
@@ -130,6 +176,7 @@ impl<S: Step> Rows<'_, '_, S> {
 /// One weight row and some of its columns.
 struct Pass<'a> {
     weights: &'a weights::Operands,
+    errors: Errors,
     dx: *mut f32,
     input: usize,
     column: usize,
@@ -185,14 +232,14 @@ impl Pass<'_> {
                 .cast_const();
             let mut x = [V::splat(0.0); K];
             let mut dx = [self.dx; K];
-            let mut dy = [self.weights.dy; K];
+            let mut dy = [self.errors.dy; K];
             for k in 0..K {
                 let sample = first + active.trailing_zeros() as usize;
                 active &= active - 1;
                 let at = sample * inputs + self.input;
                 x[k] = V::splat(*self.weights.x.add(at));
                 dx[k] = dx[k].add(at);
-                dy[k] = dy[k].add(sample * outputs + self.column);
+                dy[k] = dy[k].add(sample * self.errors.stride + self.column);
             }
             let mut sums = [V::splat(0.0); K];
             let whole = self.columns - self.columns % V::LANES;
@@ -222,8 +269,16 @@ impl Pass<'_> {
                 let errors = load_partial::<V, K>(&dy, i, tail);
                 products(V::load_partial(w.add(i), tail), start, &x, errors, &mut sums).store(to);
             }
-            for (dx, sum) in dx.into_iter().zip(sums) {
-                *dx += sum.sum();
+            for (dx, sums) in dx.chunks(4).zip(sums.chunks(4)) {
+                if let ([dx], [sum]) = (dx, sums) {
+                    **dx += sum.sum();
+                    continue;
+                }
+                let mut four = [V::splat(0.0); 4];
+                four[..sums.len()].copy_from_slice(sums);
+                for (&dx, sum) in dx.iter().zip(V::sum4(four)) {
+                    *dx += sum;
+                }
             }
         }
         active

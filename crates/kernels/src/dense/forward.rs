@@ -1,10 +1,16 @@
 //! `y = act(x * w + bias)` in register tiles of samples by output vectors.
 
-use super::{Activation, Dense, sparse::Sparse};
+use super::{Activation, Dense, Way, sparse::Sparse};
 use crate::{
     level::Kernel,
     vector::{Vector, load_up_to, store_up_to},
 };
+
+/// Floats of samples and results that are handled together: they stay in the second-level cache beside the weights.
+const BLOCK: usize = 1 << 16;
+
+/// Whole numbers of tiles' rows at any level.
+const ROWS: usize = 60;
 
 pub(super) struct Forward<'a> {
     pub(super) shape: Dense,
@@ -13,8 +19,7 @@ pub(super) struct Forward<'a> {
     pub(super) bias: Option<&'a [f32]>,
     pub(super) act: Activation,
     pub(super) y: &'a mut [f32],
-    /// Whether products with zeros are left out.
-    pub(super) sparse: bool,
+    pub(super) way: Way,
 }
 
 impl Kernel for Forward<'_> {
@@ -29,7 +34,7 @@ impl Kernel for Forward<'_> {
             bias,
             act,
             y,
-            sparse,
+            way: Way { stride, sparse },
         } = self;
         let Dense { rows, outputs, .. } = shape;
         let bias = bias.map_or(std::ptr::null(), <[f32]>::as_ptr);
@@ -39,6 +44,7 @@ impl Kernel for Forward<'_> {
                 shape,
                 x,
                 w,
+                stride,
                 bias,
                 act,
                 y,
@@ -46,7 +52,17 @@ impl Kernel for Forward<'_> {
             // SAFETY: the operands were checked, and few enough inputs is part of paying.
             unsafe { layer.run::<V>() };
         } else {
-            dense::<V>(shape, x, w, bias, act, y);
+            let (x, w, y) = (x.as_ptr(), w.as_ptr(), y.as_mut_ptr());
+            let tile = Tile {
+                shape,
+                x,
+                w,
+                stride,
+                bias,
+                act,
+                y,
+            };
+            tile.all::<V>();
         }
         if !act.is_linear() {
             let mut i = 0;
@@ -60,38 +76,6 @@ impl Kernel for Forward<'_> {
                 i += count;
             }
         }
-    }
-}
-
-/// Every input of every sample, in tiles of samples by vectors of columns.
-#[inline(always)]
-fn dense<V: Vector>(shape: Dense, x: &[f32], w: &[f32], bias: *const f32, act: Activation, y: &mut [f32]) {
-    let Dense { rows, outputs, .. } = shape;
-    let tile = Tile {
-        shape,
-        x: x.as_ptr(),
-        w: w.as_ptr(),
-        bias,
-        act,
-        y: y.as_mut_ptr(),
-    };
-    let mut column = 0;
-    while column < outputs && rows > 0 {
-        let vectors = (outputs - column).div_ceil(V::LANES);
-        let tallest = rows.div_ceil(rows.div_ceil(tallest::<V>(vectors)));
-        let width = vectors.min(widest::<V>(tallest));
-        let columns = (width * V::LANES).min(outputs - column);
-        let mut row = 0;
-        let mut groups = rows.div_ceil(tallest);
-        while groups > 0 {
-            // Even groups: ten rows are five and five, never six and four.
-            let height = (rows - row).div_ceil(groups);
-            // SAFETY: the tile lies inside the layer, whose operands were checked.
-            unsafe { tile.dispatch::<V>(row, height, column, width, columns) };
-            row += height;
-            groups -= 1;
-        }
-        column += columns;
     }
 }
 
@@ -125,12 +109,51 @@ struct Tile {
     shape: Dense,
     x: *const f32,
     w: *const f32,
+    stride: usize,
     bias: *const f32,
     act: Activation,
     y: *mut f32,
 }
 
 impl Tile {
+    /// Every input of every sample, in tiles of samples by vectors of columns.
+    #[inline(always)]
+    fn all<V: Vector>(&self) {
+        let Dense {
+            rows,
+            inputs,
+            outputs,
+        } = self.shape;
+        let most = (BLOCK / (inputs + outputs).max(1)).next_multiple_of(ROWS);
+        for first in (0..rows).step_by(most) {
+            self.block::<V>(first, (rows - first).min(most));
+        }
+    }
+
+    /// All columns of `rows` samples from `first` on.
+    #[inline(always)]
+    fn block<V: Vector>(&self, first: usize, rows: usize) {
+        let outputs = self.shape.outputs;
+        let mut column = 0;
+        while column < outputs {
+            let vectors = (outputs - column).div_ceil(V::LANES);
+            let tallest = rows.div_ceil(rows.div_ceil(tallest::<V>(vectors)));
+            let width = vectors.min(widest::<V>(tallest));
+            let columns = (width * V::LANES).min(outputs - column);
+            let mut row = 0;
+            let mut groups = rows.div_ceil(tallest);
+            while groups > 0 {
+                // Even groups: ten rows are five and five, never six and four.
+                let height = (rows - row).div_ceil(groups);
+                // SAFETY: the tile lies inside the layer, whose operands were checked.
+                unsafe { self.dispatch::<V>(first + row, height, column, width, columns) };
+                row += height;
+                groups -= 1;
+            }
+            column += columns;
+        }
+    }
+
     /// Runs the tile compiled for `height` by `width` vectors, of which the last may be partial.
     #[inline(always)]
     unsafe fn dispatch<V: Vector>(
@@ -186,6 +209,7 @@ impl<const H: usize, const W: usize, const PARTIAL: bool> Kernel for Call<'_, H,
             shape: Dense { inputs, outputs, .. },
             x,
             w,
+            stride,
             bias,
             act,
             y,
@@ -214,7 +238,7 @@ impl<const H: usize, const W: usize, const PARTIAL: bool> Kernel for Call<'_, H,
                         *sum = x.mul_add(*weight, *sum);
                     }
                 }
-                weights = weights.wrapping_add(outputs);
+                weights = weights.wrapping_add(stride);
             }
             for (row, sums) in sums.iter().enumerate() {
                 let y = y.add((self.row + row) * outputs + self.column);

@@ -2,14 +2,15 @@
 //! while the weight gradient is still in registers.
 
 use crate::{
-    level::{Kernel, Simd},
+    level::{Kernel, Level, Simd},
     update::{Assign, Hyper, Rule, Step, UseStep},
-    vector::Vector,
+    vector::{MAX_LANES, Vector},
 };
 
 mod backward;
 mod forward;
 mod input_gradient;
+mod samples;
 mod sparse;
 mod weights;
 
@@ -19,8 +20,14 @@ pub use crate::activation::{Activation, Gate};
 /// the input gradient and the update.
 const ROW_BLOCK: usize = 4;
 
-/// Weights that stay in the second-level cache beside samples and results.
-const FEW_WEIGHTS: usize = 40_000;
+/// Weights that stay in the second-level cache beside samples and results. Processors with the widest registers have the
+/// larger caches.
+fn few_weights(simd: Simd) -> usize {
+    match simd.level() {
+        Level::Portable | Level::Avx2 => 40_000,
+        Level::Avx512 => 100_000,
+    }
+}
 
 /// Fewer outputs than this make a weight row too short to be worth a choice of samples.
 const NARROW: usize = 64;
@@ -36,6 +43,15 @@ pub struct Dense {
     pub outputs: usize,
 }
 
+/// How a layer is computed; the bits of the result do not depend on the stride.
+#[derive(Copy, Clone)]
+struct Way {
+    /// Floats from a row of weights to the next.
+    stride: usize,
+    /// Whether products with zeros are left out.
+    sparse: bool,
+}
+
 impl Dense {
     /// `y = act(x * w + bias)`.
     pub fn forward(
@@ -47,7 +63,50 @@ impl Dense {
         act: Activation,
         y: &mut [f32],
     ) {
-        self.forward_as(simd, x, w, bias, act, y, sparse::pays(*self, x));
+        let way = Way {
+            stride: self.outputs,
+            sparse: sparse::pays(simd, *self, x),
+        };
+        self.forward_as(simd, x, w, bias, act, y, way);
+    }
+
+    /// The floats of weights whose rows all start on a cache line.
+    pub fn padded_len(&self) -> usize {
+        self.inputs * self.padded_outputs()
+    }
+
+    fn padded_outputs(&self) -> usize {
+        self.outputs.next_multiple_of(MAX_LANES)
+    }
+
+    /// Copies the weights `w` to [`Dense::padded_len`] floats, in the form [`Dense::forward_padded`] takes.
+    pub fn pad_weights(&self, w: &[f32], padded: &mut [f32]) {
+        self.check_len("w", w.len(), self.inputs * self.outputs);
+        self.check_len("padded", padded.len(), self.padded_len());
+        padded.fill(0.0);
+        if self.outputs > 0 {
+            let rows = padded.chunks_exact_mut(self.padded_outputs());
+            for (row, w) in rows.zip(w.chunks_exact(self.outputs)) {
+                row[..self.outputs].copy_from_slice(w);
+            }
+        }
+    }
+
+    /// [`Dense::forward`] with weights padded beforehand: the same bits, and no load straddles two cache lines.
+    pub fn forward_padded(
+        &self,
+        simd: Simd,
+        x: &[f32],
+        padded: &[f32],
+        bias: Option<&[f32]>,
+        act: Activation,
+        y: &mut [f32],
+    ) {
+        let way = Way {
+            stride: self.padded_outputs(),
+            sparse: sparse::pays(simd, *self, x),
+        };
+        self.forward_as(simd, x, padded, bias, act, y, way);
     }
 
     #[expect(
@@ -62,10 +121,10 @@ impl Dense {
         bias: Option<&[f32]>,
         act: Activation,
         y: &mut [f32],
-        sparse: bool,
+        way: Way,
     ) {
         self.check_len("x", x.len(), self.rows * self.inputs);
-        self.check_len("w", w.len(), self.inputs * self.outputs);
+        self.check_len("w", w.len(), self.inputs * way.stride);
         self.check_len("y", y.len(), self.rows * self.outputs);
         if let Some(bias) = bias {
             self.check_len("bias", bias.len(), self.outputs);
@@ -77,14 +136,14 @@ impl Dense {
             bias,
             act,
             y,
-            sparse,
+            way,
         });
     }
 
     /// Whether many samples go faster through [`Dense::forward_many`] than through a product of large matrices: if the
     /// weights are few, or if `x` seems to hold many zeros.
-    pub fn suits_many(&self, x: &[f32]) -> bool {
-        self.inputs * self.outputs <= FEW_WEIGHTS || sparse::pays(*self, x)
+    pub fn suits_many(&self, simd: Simd, x: &[f32]) -> bool {
+        self.inputs * self.outputs <= few_weights(simd) || sparse::pays(simd, *self, x)
     }
 
     /// [`Dense::forward`] with the samples shared among threads. The bits of the result do not depend on `threads`.
@@ -103,13 +162,16 @@ impl Dense {
         threads: usize,
     ) {
         let share = self.rows.div_ceil(threads.max(1)).next_multiple_of(sparse::ROWS);
-        let sparse = sparse::pays(*self, x);
+        let way = Way {
+            stride: self.outputs,
+            sparse: sparse::pays(simd, *self, x),
+        };
         if share >= self.rows || self.inputs == 0 || self.outputs == 0 {
-            return self.forward_as(simd, x, w, bias, act, y, sparse);
+            return self.forward_as(simd, x, w, bias, act, y, way);
         }
         let part = |x: &[f32], y: &mut [f32]| {
             let rows = x.len() / self.inputs;
-            Dense { rows, ..*self }.forward_as(simd, x, w, bias, act, y, sparse);
+            Dense { rows, ..*self }.forward_as(simd, x, w, bias, act, y, way);
         };
         std::thread::scope(|scope| {
             let parts = x
@@ -128,13 +190,18 @@ impl Dense {
         self.check_len("dx", dx.len(), self.rows * self.inputs);
         gate.check(dx.len(), "dense input gradient");
         let (dy, w, dx) = (dy.as_ptr(), w.as_ptr(), dx.as_mut_ptr());
-        simd.run(InputGradient(input_gradient::Operands {
+        let operands = input_gradient::Operands {
             shape: *self,
             dy,
             w,
             gate,
             dx,
-        }));
+        };
+        if samples::pays(simd, *self) {
+            simd.run(samples::Samples(&operands));
+        } else {
+            simd.run(InputGradient(operands));
+        }
     }
 
     /// `dw = x^T * dy`.
@@ -174,7 +241,7 @@ impl Dense {
     }
 
     /// [`Dense::input_gradient`] with the old weights, then [`Dense::weight_update`], in one sweep over the weights, up
-    /// to rounding. Behind a rectifier whose output `x` is, products with its zeros are left out, even those with an
+    /// to rounding. Behind a rectifier whose output `x` is, products with its zeros may be left out, even those with an
     /// infinite or undefined error.
     #[expect(
         clippy::too_many_arguments,
@@ -386,7 +453,8 @@ impl UseStep for Backward<'_> {
             gate,
             dx,
         } = self;
-        if weights.shape.outputs < NARROW {
+        let by_samples = samples::pays(simd, weights.shape);
+        if by_samples || weights.shape.outputs < NARROW {
             let input = input_gradient::Operands {
                 shape: weights.shape,
                 dy: weights.dy,
@@ -398,7 +466,12 @@ impl UseStep for Backward<'_> {
                 operands: weights,
                 step,
             };
-            simd.run(BackwardStep { input, weights });
+            if by_samples {
+                simd.run(samples::Samples(&input));
+                simd.run(weights);
+            } else {
+                simd.run(BackwardStep { input, weights });
+            }
         } else {
             simd.run(backward::Backward {
                 weights,

@@ -4,7 +4,10 @@
 use std::mem::MaybeUninit;
 
 use super::{Activation, Dense, forward::load_tile};
-use crate::{level::Kernel, vector::Vector};
+use crate::{
+    level::{Kernel, Level, Simd},
+    vector::{MAX_LANES, Vector},
+};
 
 /// The most inputs a list can name.
 const INPUTS: usize = 512;
@@ -21,7 +24,7 @@ const JUDGED: usize = 64;
 
 /// Whether leaving zeros out is likely to pay, judged by the first of every `JUDGED` samples.
 #[inline(always)]
-pub(super) fn pays(shape: Dense, x: &[f32]) -> bool {
+pub(super) fn pays(simd: Simd, shape: Dense, x: &[f32]) -> bool {
     let Dense {
         rows,
         inputs,
@@ -30,25 +33,44 @@ pub(super) fn pays(shape: Dense, x: &[f32]) -> bool {
     if rows == 0 || !(1..=INPUTS).contains(&inputs) {
         return false;
     }
-    let (mut nonzero, mut seen) = (0, 0);
-    for row in x.chunks_exact(inputs).step_by(JUDGED) {
-        nonzero += row.iter().map(|x| usize::from(*x != 0.0)).sum::<usize>();
-        seen += inputs;
-    }
+    let nonzero = simd.run(Nonzero { inputs, x });
+    let seen = rows.div_ceil(JUDGED) * inputs;
     // A list costs the more of the gain, the fewer columns it serves. For a sample or two the time goes into reading the
     // weights, so that any row of them left out pays.
-    let most = match (rows, outputs >= WIDE) {
-        (1..=2, _) => seen * 7 / 8,
-        (_, true) => seen / 2,
-        (_, false) => seen / 3,
+    let most = match (rows, outputs >= WIDE, simd.level()) {
+        (1..=2, _, _) => seen * 7 / 8,
+        // With 32 registers a tile reads a weight for twelve samples, and leaves less to gain.
+        (_, _, Level::Avx512) => seen / 4,
+        (_, true, _) => seen / 2,
+        (_, false, _) => seen / 3,
     };
     nonzero <= most
+}
+
+/// How many inputs of the judged samples are not zero.
+struct Nonzero<'a> {
+    inputs: usize,
+    x: &'a [f32],
+}
+
+impl Kernel for Nonzero<'_> {
+    type Output = usize;
+
+    #[inline(always)]
+    unsafe fn run<V: Vector>(self) -> usize {
+        let mut nonzero = 0;
+        for row in self.x.chunks_exact(self.inputs).step_by(JUDGED) {
+            nonzero += row.iter().map(|x| u32::from(*x != 0.0)).sum::<u32>() as usize;
+        }
+        nonzero
+    }
 }
 
 pub(super) struct Sparse {
     pub(super) shape: Dense,
     pub(super) x: *const f32,
     pub(super) w: *const f32,
+    pub(super) stride: usize,
     pub(super) bias: *const f32,
     pub(super) act: Activation,
     pub(super) y: *mut f32,
@@ -57,7 +79,7 @@ pub(super) struct Sparse {
 /// The nonzero inputs of some samples.
 struct Lists {
     lengths: [usize; ROWS],
-    inputs: [[MaybeUninit<u16>; INPUTS]; ROWS],
+    inputs: [[MaybeUninit<u16>; INPUTS + MAX_LANES]; ROWS],
 }
 
 impl Sparse {
@@ -68,12 +90,12 @@ impl Sparse {
         let Dense { rows, outputs, .. } = self.shape;
         let mut lists = Lists {
             lengths: [0; ROWS],
-            inputs: [[MaybeUninit::uninit(); INPUTS]; ROWS],
+            inputs: [[MaybeUninit::uninit(); INPUTS + MAX_LANES]; ROWS],
         };
         for first in (0..rows).step_by(ROWS) {
             let count = (rows - first).min(ROWS);
             // SAFETY: passed on from the caller.
-            unsafe { self.list(first, count, &mut lists) };
+            unsafe { self.list::<V>(first, count, &mut lists) };
             let vectors = outputs.div_ceil(V::LANES);
             let mut tiles = vectors.div_ceil(WIDTH);
             let mut vector = 0;
@@ -98,19 +120,12 @@ impl Sparse {
     }
 
     #[inline(always)]
-    unsafe fn list(&self, first: usize, count: usize, lists: &mut Lists) {
+    unsafe fn list<V: Vector>(&self, first: usize, count: usize, lists: &mut Lists) {
         let inputs = self.shape.inputs;
         for row in 0..count {
-            let list = &mut lists.inputs[row];
-            let mut length = 0;
-            for input in 0..inputs {
-                // SAFETY: the input exists; no more are listed than there are.
-                unsafe {
-                    list.get_unchecked_mut(length).write(input as u16);
-                    length += usize::from(*self.x.add((first + row) * inputs + input) != 0.0);
-                }
-            }
-            lists.lengths[row] = length;
+            let list = lists.inputs[row].as_mut_ptr().cast::<u16>();
+            // SAFETY: the inputs exist, and a list has room for a register more than it can name.
+            lists.lengths[row] = unsafe { V::list_nonzero(self.x.add((first + row) * inputs), inputs, list) };
         }
     }
 }
@@ -177,7 +192,7 @@ impl<const W: usize, const PARTIAL: bool> Kernel for Call<'_, W, PARTIAL> {
                 let mut sums = start;
                 for input in &lists.inputs[row][..lists.lengths[row]] {
                     let input = usize::from(input.assume_init());
-                    let (x, weights) = (V::splat(*x.add(input)), w.add(input * outputs));
+                    let (x, weights) = (V::splat(*x.add(input)), w.add(input * layer.stride));
                     for (vector, sum) in sums.iter_mut().enumerate() {
                         *sum = x.mul_add(load_tile::<V, W, PARTIAL>(weights, vector, tail), *sum);
                     }

@@ -9,15 +9,23 @@ use super::{Dense, ROW_BLOCK};
 use crate::{
     level::Kernel,
     update::{Step, step_at},
-    vector::Vector,
+    vector::{MAX_LANES, Vector},
 };
 
 /// Columns whose gradient is kept at once.
 const CHUNK: usize = 512;
 
-/// The gradient of a block of weight rows, `CHUNK` columns of each.
+/// The gradient of some columns of a block of weight rows, one row after the other. A whole register may be stored at the
+/// last of them.
 #[repr(align(64))]
-struct Scratch(MaybeUninit<[f32; ROW_BLOCK * CHUNK]>);
+struct Scratch(MaybeUninit<[f32; ROW_BLOCK * CHUNK + MAX_LANES]>);
+
+/// Whether a step fetches as many weights as it steps, those that follow. It pays where a register is a cache line: the
+/// arithmetic of a step leaves time for it.
+#[inline(always)]
+pub(super) fn fetches_ahead<V: Vector>() -> bool {
+    V::LANES == MAX_LANES
+}
 
 #[derive(Copy, Clone)]
 pub(super) struct Operands {
@@ -50,8 +58,12 @@ impl Operands {
                     columns,
                     to,
                 });
+                if columns == outputs {
+                    self.step_row::<V, S>(step, to, start * outputs, count * outputs);
+                    continue;
+                }
                 for row in 0..count {
-                    let gradient = to.add(row * CHUNK).cast_const();
+                    let gradient = to.add(row * columns).cast_const();
                     self.step_row::<V, S>(step, gradient, (start + row) * outputs + column, columns);
                 }
             }
@@ -72,6 +84,12 @@ impl Operands {
         unsafe {
             while i + V::LANES <= count {
                 let at = offset + i;
+                if S::READS && fetches_ahead::<V>() {
+                    V::prefetch(self.w.wrapping_add(at + count));
+                    for state in self.states.iter().take(S::STATES) {
+                        V::prefetch(state.wrapping_add(at + count));
+                    }
+                }
                 step_at::<V, S, false>(
                     step,
                     V::load(gradient.add(i)),
@@ -120,33 +138,41 @@ impl Kernel for Gradient<'_> {
 }
 
 impl Gradient<'_> {
+    /// `H` weight rows in tiles of about equal width, from last to first: what the last vector of a row spills into the
+    /// next row is overwritten.
     #[inline(always)]
     unsafe fn rows<V: Vector, const H: usize>(&self, row: usize) {
-        let widest = if V::REGISTERS == 16 && H == ROW_BLOCK {
-            2
-        } else {
-            4
+        let widest = match (V::REGISTERS, H) {
+            (16, ROW_BLOCK) => 2,
+            (16, _) => 4,
+            _ => 6,
         };
-        let mut column = 0;
-        while column < self.columns {
-            let left = self.columns - column;
-            let vectors = left.div_ceil(V::LANES).min(widest);
-            let partial = left < vectors * V::LANES;
+        let mut vectors = self.columns.div_ceil(V::LANES);
+        let mut tiles = vectors.div_ceil(widest);
+        while tiles > 0 {
+            let width = vectors.div_ceil(tiles);
+            vectors -= width;
+            tiles -= 1;
+            let column = vectors * V::LANES;
+            let partial = self.columns - column < width * V::LANES;
             // SAFETY: passed on from the caller.
             unsafe {
-                match (vectors, partial) {
+                match (width, partial) {
                     (1, false) => self.tile::<V, H, 1, false>(row, column),
                     (1, true) => self.tile::<V, H, 1, true>(row, column),
                     (2, false) => self.tile::<V, H, 2, false>(row, column),
                     (2, true) => self.tile::<V, H, 2, true>(row, column),
-                    (3, false) if widest == 4 => self.tile::<V, H, 3, false>(row, column),
-                    (3, true) if widest == 4 => self.tile::<V, H, 3, true>(row, column),
-                    (_, false) if widest == 4 => self.tile::<V, H, 4, false>(row, column),
-                    (_, true) if widest == 4 => self.tile::<V, H, 4, true>(row, column),
+                    (3, false) if widest > 2 => self.tile::<V, H, 3, false>(row, column),
+                    (3, true) if widest > 2 => self.tile::<V, H, 3, true>(row, column),
+                    (4, false) if widest > 2 => self.tile::<V, H, 4, false>(row, column),
+                    (4, true) if widest > 2 => self.tile::<V, H, 4, true>(row, column),
+                    (5, false) if widest > 4 => self.tile::<V, H, 5, false>(row, column),
+                    (5, true) if widest > 4 => self.tile::<V, H, 5, true>(row, column),
+                    (6, false) if widest > 4 => self.tile::<V, H, 6, false>(row, column),
+                    (6, true) if widest > 4 => self.tile::<V, H, 6, true>(row, column),
                     _ => unreachable!("no tile is wider"),
                 }
             }
-            column += vectors * V::LANES;
         }
     }
 
@@ -163,7 +189,7 @@ impl Gradient<'_> {
             outputs,
         } = self.operands.shape;
         let tail = self.columns - column - (W - 1) * V::LANES;
-        // SAFETY: the rows and columns of the tile exist; a row of scratch has room for whole vectors.
+        // SAFETY: the rows and columns of the tile exist; the scratch has room for a whole vector at its end.
         unsafe {
             // Without samples these point nowhere, and nothing is read.
             let mut x = self.operands.x.wrapping_add(self.start + row);
@@ -189,7 +215,7 @@ impl Gradient<'_> {
                 dy = dy.wrapping_add(outputs);
             }
             for (h, sums) in sums.iter().enumerate() {
-                let to = self.to.add((row + h) * CHUNK + column);
+                let to = self.to.add((row + h) * self.columns + column);
                 for (vector, sum) in sums.iter().enumerate() {
                     sum.store(to.add(vector * V::LANES));
                 }

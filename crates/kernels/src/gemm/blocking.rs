@@ -32,7 +32,7 @@ impl Blocking {
         let [deepest, most_rows, most_columns] = match simd.level() {
             Level::Portable => [256, 120, 2048],
             Level::Avx2 => [384, 240, 4096],
-            Level::Avx512 => [256, 336, 4096],
+            Level::Avx512 => [512, 336, 4096],
         };
         let grid = grid(m.div_ceil(tile_rows), n.div_ceil(tile_columns), threads.max(1));
         let share = [

@@ -8,6 +8,13 @@ use super::{
 };
 use crate::{activation::Gate, level::Kernel, vector::Vector};
 
+/// Steps before the end of a panel at which the tile of `c` is fetched: early enough to be there in time, late enough not
+/// to take the place of what is read until then.
+const LATE: usize = 96;
+
+/// Steps by which the left panel, which comes from the second-level cache, is fetched ahead.
+const AHEAD: usize = 16;
+
 /// Which part of the sum over `k` a block is.
 #[derive(Copy, Clone)]
 pub(super) struct Stage {
@@ -106,29 +113,24 @@ impl Panels<'_> {
         c: *const f32,
         rows: usize,
     ) -> [[V; W]; H] {
-        // SAFETY: both panels are `depth` deep.
+        // Narrower tiles take so few cycles a step that fetching ahead costs them more than it gains.
+        let late = if V::REGISTERS == 32 {
+            self.depth.min(LATE)
+        } else {
+            self.depth
+        };
+        // SAFETY: the caller vouches for the CPU.
+        let mut sums = unsafe { [[V::splat(0.0); W]; H] };
+        // SAFETY: both panels are `depth` deep, and a prefetch may point anywhere.
         unsafe {
+            (a, b) = accumulate(a, b, self.depth - late, &mut sums);
             for row in 0..H.min(rows) {
                 V::prefetch(c.wrapping_add(row * self.stride));
                 V::prefetch(c.wrapping_add(row * self.stride + W * V::LANES - 1));
             }
-            let mut sums = [[V::splat(0.0); W]; H];
-            for _ in 0..self.depth {
-                let mut line = [V::splat(0.0); W];
-                for (v, register) in line.iter_mut().enumerate() {
-                    *register = V::load(b.add(v * V::LANES));
-                }
-                for (r, sums) in sums.iter_mut().enumerate() {
-                    let x = V::splat(*a.add(r));
-                    for (sum, y) in sums.iter_mut().zip(&line) {
-                        *sum = x.mul_add(*y, *sum);
-                    }
-                }
-                a = a.add(H);
-                b = b.add(W * V::LANES);
-            }
-            sums
+            accumulate(a, b, late, &mut sums);
         }
+        sums
     }
 
     /// Writes a whole tile straight from the registers.
@@ -181,4 +183,38 @@ impl Panels<'_> {
             }
         }
     }
+}
+
+/// Adds `depth` products to the sums, and gives where the panels go on.
+///
+/// # Safety
+/// The CPU supports `V` and both panels are `depth` deep.
+#[inline(always)]
+unsafe fn accumulate<V: Vector, const H: usize, const W: usize>(
+    mut a: *const f32,
+    mut b: *const f32,
+    depth: usize,
+    sums: &mut [[V; W]; H],
+) -> (*const f32, *const f32) {
+    for _ in 0..depth {
+        if V::REGISTERS == 32 {
+            V::prefetch(a.wrapping_add(H * AHEAD));
+        }
+        // SAFETY: the panels hold this step.
+        unsafe {
+            let mut line = [V::splat(0.0); W];
+            for (v, register) in line.iter_mut().enumerate() {
+                *register = V::load(b.add(v * V::LANES));
+            }
+            for (r, sums) in sums.iter_mut().enumerate() {
+                let x = V::splat(*a.add(r));
+                for (sum, y) in sums.iter_mut().zip(&line) {
+                    *sum = x.mul_add(*y, *sum);
+                }
+            }
+            a = a.add(H);
+            b = b.add(W * V::LANES);
+        }
+    }
+    (a, b)
 }

@@ -2,7 +2,7 @@
 
 use std::{arch::x86_64::*, ops::Neg};
 
-use super::{Avx2, Vector, operators};
+use super::{Avx2, MAX_LANES, Vector, load_up_to, operators};
 use crate::level::Kernel;
 
 /// Sixteen `f32` lanes in a 512-bit register.
@@ -100,6 +100,43 @@ impl Vector for Avx512 {
     unsafe fn transpose8(from: *const f32, from_stride: usize, rows: usize, to: *mut f32, to_stride: usize) {
         // SAFETY: passed on from the caller; this level includes AVX2.
         unsafe { Avx2::transpose8(from, from_stride, rows, to, to_stride) }
+    }
+
+    #[inline(always)]
+    fn transpose(square: &mut [Avx512; MAX_LANES]) {
+        // SAFETY: proved by the values.
+        unsafe {
+            let mut pairs = [_mm512_setzero_pd(); 16];
+            for i in 0..8 {
+                let (a, b) = (square[2 * i].0, square[2 * i + 1].0);
+                pairs[2 * i] = _mm512_castps_pd(_mm512_unpacklo_ps(a, b));
+                pairs[2 * i + 1] = _mm512_castps_pd(_mm512_unpackhi_ps(a, b));
+            }
+            // Register `4 * i + j`: columns `j`, `j + 4`, `j + 8` and `j + 12` of rows `4 * i` to `4 * i + 3`.
+            let mut fours = [_mm512_setzero_ps(); 16];
+            for i in 0..4 {
+                for j in 0..2 {
+                    let (a, b) = (pairs[4 * i + j], pairs[4 * i + j + 2]);
+                    fours[4 * i + 2 * j] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b));
+                    fours[4 * i + 2 * j + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
+                }
+            }
+            for j in 0..4 {
+                let [a, b, c, d] = [fours[j], fours[4 + j], fours[8 + j], fours[12 + j]];
+                let even = [
+                    _mm512_shuffle_f32x4::<0x88>(a, b),
+                    _mm512_shuffle_f32x4::<0x88>(c, d),
+                ];
+                let odd = [
+                    _mm512_shuffle_f32x4::<0xdd>(a, b),
+                    _mm512_shuffle_f32x4::<0xdd>(c, d),
+                ];
+                square[j] = Avx512(_mm512_shuffle_f32x4::<0x88>(even[0], even[1]));
+                square[4 + j] = Avx512(_mm512_shuffle_f32x4::<0x88>(odd[0], odd[1]));
+                square[8 + j] = Avx512(_mm512_shuffle_f32x4::<0xdd>(even[0], even[1]));
+                square[12 + j] = Avx512(_mm512_shuffle_f32x4::<0xdd>(odd[0], odd[1]));
+            }
+        }
     }
 
     #[inline(always)]
@@ -209,6 +246,42 @@ impl Vector for Avx512 {
     #[inline(always)]
     fn any(mask: __mmask16) -> bool {
         mask != 0
+    }
+
+    #[inline(always)]
+    unsafe fn list_nonzero(x: *const f32, count: usize, to: *mut u16) -> usize {
+        let mut length = 0;
+        // SAFETY: the caller vouches for the CPU, the numbers and room for a register of indices after the last.
+        unsafe {
+            let lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+            for start in (0..count).step_by(16) {
+                let numbers = load_up_to::<Avx512>(x.add(start), count - start);
+                let nonzero = _mm512_cmp_ps_mask::<_CMP_NEQ_UQ>(numbers.0, _mm512_setzero_ps());
+                let indices = _mm512_add_epi32(lanes, _mm512_set1_epi32(start as i32));
+                let listed = _mm512_cvtepi32_epi16(_mm512_maskz_compress_epi32(nonzero, indices));
+                _mm256_storeu_si256(to.add(length).cast(), listed);
+                length += nonzero.count_ones() as usize;
+            }
+        }
+        length
+    }
+
+    /// Roots and quotients of this width keep the divider busy many times longer than all else a step does. Estimates
+    /// of both with one Newton step each, which meet in the denominator, leave it out altogether.
+    #[inline(always)]
+    fn over_root(numerator: Avx512, square: Avx512, epsilon: Avx512) -> Avx512 {
+        // SAFETY: proved by the values.
+        unsafe {
+            let estimate = _mm512_rsqrt14_ps(square.0);
+            let root = _mm512_mul_ps(square.0, estimate);
+            let squared = _mm512_mul_ps(root, estimate);
+            let correction = _mm512_fnmadd_ps(squared, _mm512_set1_ps(0.5), _mm512_set1_ps(1.5));
+            let denominator = _mm512_fmadd_ps(root, correction, epsilon.0);
+            let estimate = _mm512_rcp14_ps(denominator);
+            let quotient = _mm512_mul_ps(numerator.0, estimate);
+            let error = _mm512_fnmadd_ps(denominator, estimate, _mm512_set1_ps(1.0));
+            Avx512(_mm512_fmadd_ps(quotient, error, quotient))
+        }
     }
 
     #[inline(always)]

@@ -85,6 +85,24 @@ pub(crate) trait Vector:
     /// The CPU supports the level; the rows are readable and eight rows of eight floats are writable.
     unsafe fn transpose8(from: *const f32, from_stride: usize, rows: usize, to: *mut f32, to_stride: usize);
 
+    /// Exchanges rows and columns of the square that the first `LANES` registers are.
+    #[inline(always)]
+    fn transpose(square: &mut [Self; MAX_LANES]) {
+        let mut memory = [0.0; MAX_LANES * MAX_LANES];
+        let mut column = [0.0; MAX_LANES];
+        for (row, register) in square.iter().take(Self::LANES).enumerate() {
+            // SAFETY: the memory has room for `LANES` registers.
+            unsafe { register.store(memory[row * Self::LANES..].as_mut_ptr()) };
+        }
+        for (i, register) in square.iter_mut().take(Self::LANES).enumerate() {
+            for (row, element) in column.iter_mut().take(Self::LANES).enumerate() {
+                *element = memory[row * Self::LANES + i];
+            }
+            // SAFETY: a register exists, so the CPU supports the level, and the column holds `LANES` floats.
+            *register = unsafe { Self::load(column.as_ptr()) };
+        }
+    }
+
     /// `self * b + c`, with one rounding where the hardware has it.
     fn mul_add(self, b: Self, c: Self) -> Self;
     /// `c - self * b`.
@@ -119,6 +137,23 @@ pub(crate) trait Vector:
     fn sum(self) -> f32;
     /// The four lane sums of four registers, each in the same fixed order.
     fn sum4(rows: [Self; 4]) -> [f32; 4];
+
+    /// Writes the indices of those of `count` numbers that are not zero, and gives how many there are.
+    ///
+    /// # Safety
+    /// The CPU supports the level, `count` numbers are readable, and `LANES` more indices than those are writable.
+    #[inline(always)]
+    unsafe fn list_nonzero(x: *const f32, count: usize, to: *mut u16) -> usize {
+        let mut length = 0;
+        for i in 0..count {
+            // SAFETY: the number exists, and no more are listed than there are.
+            unsafe {
+                *to.add(length) = i as u16;
+                length += usize::from(*x.add(i) != 0.0);
+            }
+        }
+        length
+    }
 
     /// `numerator / (sqrt(square) + epsilon)` to about 1e-7, by whatever is fastest at this level.
     #[inline(always)]

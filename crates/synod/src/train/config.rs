@@ -9,6 +9,7 @@ use synod_nn::{Optimizer, Schedule as NnSchedule};
 use toml::Spanned;
 
 use super::Misuse;
+use super::federated::FederationConfig;
 
 /// A file larger than this is no configuration.
 const LARGEST: u64 = 1 << 20;
@@ -25,6 +26,8 @@ pub(super) struct Config {
     pub(super) augment: Option<AugmentConfig>,
     pub(super) model: Spanned<ModelConfig>,
     pub(super) train: TrainConfig,
+    /// Clients among whom the training rows are divided, to learn together.
+    pub(super) federation: Option<Spanned<FederationConfig>>,
 }
 
 /// Where rows and labels come from, and what becomes of the numbers.
@@ -45,6 +48,8 @@ pub(super) struct DataConfig {
     pub(super) validation: f32,
     #[serde(default, deserialize_with = "some_positive")]
     pub(super) divide_by: Option<f32>,
+    /// Characters of a text that are read in a row.
+    pub(super) length: Option<NonZeroUsize>,
     pub(super) standardise: Option<Standardise>,
 }
 
@@ -55,6 +60,8 @@ pub(super) enum Kind {
     Npy,
     Csv,
     Parquet,
+    /// Texts by speaker, of which each character is foretold from those before it.
+    Speakers,
 }
 
 /// Over what mean and deviation are taken.
@@ -167,6 +174,22 @@ impl Config {
                 "{at}: `early_stopping` needs rows to judge by; set `validation` in [data], such as 0.1"
             ));
         }
+        if data.kind == Kind::Speakers && config.federation.is_none() {
+            let at = place(text, &config.data);
+            return Err(format!(
+                "{at}: texts by speaker are for a [federation], in which each speaker is a client"
+            ));
+        }
+        if let Some(federation) = &config.federation {
+            let alone = [
+                ("early_stopping", config.train.early_stopping.is_some()),
+                ("[augment]", config.augment.is_some()),
+            ];
+            if let Some((name, _)) = alone.iter().find(|(_, given)| *given) {
+                let at = place(text, federation);
+                return Err(format!("{at}: a federation does not take `{name}`; leave it out"));
+            }
+        }
         Ok(config)
     }
 
@@ -183,6 +206,21 @@ impl Config {
 
 impl DataConfig {
     fn problem(&self) -> Option<String> {
+        if self.kind == Kind::Speakers {
+            let others = [
+                self.train_labels.is_some(),
+                self.test.is_some(),
+                self.label.is_some(),
+                self.columns.is_some(),
+            ];
+            let scaled = self.divide_by.is_some() || self.standardise.is_some() || self.validation > 0.0;
+            let problem =
+                "data of kind \"speakers\" take `train`, the file with the texts, and `length` only";
+            return (scaled || others.contains(&true)).then(|| problem.to_owned());
+        }
+        if self.length.is_some() {
+            return Some("`length` goes with data of kind \"speakers\"".to_owned());
+        }
         let separate = matches!(self.kind, Kind::Idx | Kind::Npy);
         let kind = format!("{:?}", self.kind).to_lowercase();
         Some(match separate {

@@ -9,6 +9,7 @@ use synod_nn::Data;
 
 use super::config::{DataConfig, Kind};
 use super::scale::Scale;
+use super::texts;
 
 /// Rows that are read at once.
 const CHUNK: usize = 1024;
@@ -22,9 +23,13 @@ pub(super) struct Rows {
     pub(super) classes: Vec<f32>,
     /// Numbers per row.
     pub(super) width: usize,
-    from: String,
+    /// Classes per row: one, or one for each character of a text.
+    pub(super) targets: usize,
+    /// To whom each row belongs, where rows have owners.
+    pub(super) groups: Vec<u32>,
+    pub(super) from: String,
     /// The number in the file of each row, if they are not all of it.
-    numbers: Vec<u64>,
+    pub(super) numbers: Vec<u64>,
 }
 
 /// The rows of an experiment. Training rows are as they stand in the file, the others at scale.
@@ -38,12 +43,12 @@ pub(super) struct Split {
 impl Rows {
     /// How many there are.
     pub(super) fn len(&self) -> usize {
-        self.classes.len()
+        self.classes.len() / self.targets.max(1)
     }
 
     /// The same as the trainer sees them.
     pub(super) fn data(&self) -> Data<'_> {
-        Data::new(&self.inputs, self.width, &self.classes, 1)
+        Data::new(&self.inputs, self.width, &self.classes, self.targets.max(1))
     }
 
     /// A checksum of all numbers, by which changed data are noticed.
@@ -103,6 +108,7 @@ impl Rows {
     fn take(&self, places: impl Iterator<Item = u64>) -> Rows {
         let mut taken = Rows {
             width: self.width,
+            targets: self.targets,
             from: self.from.clone(),
             ..Rows::default()
         };
@@ -128,6 +134,9 @@ impl Split {
 
 /// Reads all rows. Paths are relative to `base`; what chooses and scales is learnt from the training rows that remain.
 pub(super) fn load(config: &DataConfig, base: &Path, seed: u64) -> Result<Split> {
+    if config.kind == Kind::Speakers {
+        return texts::load(config, base);
+    }
     let labels = config.train_labels.as_deref();
     let (all, names) = read(config, base, &config.train, labels, config.columns.clone())
         .context("cannot use the training data")?;
@@ -199,12 +208,13 @@ fn read(
             apart = labels.map(|l| read_labels(&base.join(l))).transpose()?;
             Box::new(Npy::open(&path, &options)?)
         }
-        (Kind::Csv, _) => Box::new(Csv::open(&path, &options)?),
+        (Kind::Csv | Kind::Speakers, _) => Box::new(Csv::open(&path, &options)?),
         (Kind::Parquet, _) => Box::new(Parquet::open(&path, &options)?),
     };
     let names = reader.names().to_vec();
     let mut rows = Rows {
         width: names.len(),
+        targets: 1,
         from: path.display().to_string(),
         ..Rows::default()
     };
@@ -252,8 +262,9 @@ mod tests {
             inputs: inputs.to_vec(),
             classes: (0..inputs.len() / width).map(|i| i as f32).collect(),
             width,
+            targets: 1,
             from: "here".to_owned(),
-            numbers: vec![],
+            ..Rows::default()
         }
     }
 

@@ -1,7 +1,7 @@
 //! The run directory: what an experiment leaves behind, and what it goes on from.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -118,6 +118,13 @@ impl Folder {
         Ok((log, past))
     }
 
+    /// Takes hold of the directory to go on from a checkpoint that holds all of the past itself.
+    pub(super) fn go_on_from_state(&self) -> Result<Log> {
+        let log = Log::open(self.events())?;
+        log.mend()?;
+        Ok(log)
+    }
+
     /// Ends the run.
     pub(super) fn finish(&self, summary: &Value) -> Result<()> {
         write_whole(&self.summary(), format!("{summary:#}\n").as_bytes())
@@ -172,6 +179,32 @@ impl Log {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         file.write_all(format!("{event}\n").as_bytes())?;
         file.sync_data()
+    }
+
+    /// Appends an event that may be lost if the machine crashes, but not if the process does.
+    pub(super) fn note(&self, event: &Value) -> io::Result<()> {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.write_all(format!("{event}\n").as_bytes())
+    }
+
+    /// A line that a crash tore must not tear the next one too.
+    fn mend(&self) -> Result<()> {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut torn = || -> io::Result<bool> {
+            let mut last = [0u8];
+            if file.metadata()?.len() == 0 {
+                return Ok(false);
+            }
+            file.seek(SeekFrom::End(-1))?;
+            file.read_exact(&mut last)?;
+            Ok(last != *b"\n")
+        };
+        let shown = self.path.display();
+        if torn().with_context(|| format!("cannot read {shown}"))? {
+            file.write_all(b"\n")
+                .with_context(|| format!("cannot write {shown}"))?;
+        }
+        Ok(())
     }
 
     fn clear(&self) -> Result<()> {

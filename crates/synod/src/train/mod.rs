@@ -2,10 +2,13 @@
 
 mod config;
 mod data;
+mod federated;
 mod feed;
 mod folder;
+mod grid;
 mod model;
 mod scale;
+mod texts;
 mod watch;
 
 use std::io::Write;
@@ -21,8 +24,10 @@ use synod_nn::{Callback, EarlyStopping, Fit, Flow, Loss, Model, Progress};
 use self::config::Config;
 pub(crate) use self::config::read_text;
 use self::data::{Rows, Split};
+use self::federated::Run;
 use self::feed::PipelineFeed;
 use self::folder::{Folder, Log, Past, Standing};
+use self::grid::Grid;
 use self::watch::{Record, Watch};
 
 /// Trains what a TOML file describes, into a run directory that survives crashes: a classifier, or detectors of nodes.
@@ -32,10 +37,12 @@ use self::watch::{Record, Watch};
   synod train experiments/mnist-cnn.toml --resume    go on after a crash, to the same bits
   synod train experiments/mnist-mlp.toml --json | jq .accuracy
   synod train experiments/m100.toml                  detectors of four nodes, with a report
+  synod train experiments/fedavg-mnist-2nn.toml      100 simulated clients that learn together
 
 Paths in the file are relative to the file. A run directory holds config.toml, events.jsonl,
 model.safetensors (the best), checkpoint.safetensors (the last) and, once finished, summary.json.
-docs/train.md lists all settings of classifiers, docs/watch.md those of detectors. Exit codes: 0 success, 1 failure, 2 a mistake in the call or the file.")]
+docs/train.md lists all settings of classifiers, docs/federate.md those of federations and grids of runs,
+docs/watch.md those of detectors. Exit codes: 0 success, 1 failure, 2 a mistake in the call or the file.")]
 pub(crate) struct Train {
     /// The experiment's configuration.
     config: PathBuf,
@@ -80,6 +87,10 @@ impl Train {
         if std::fs::read_to_string(&self.config).is_ok_and(|text| crate::watch::is_ours(&text)) {
             return self.watch();
         }
+        let grid = Grid::of(&read_text(&self.config)?, &self.config)?;
+        if let Some(grid) = grid {
+            return grid.run(self);
+        }
         let (config, text) = Config::read(&self.config)?;
         let folder = Folder::new(&self.runs, &config.run_name(&self.config)?);
         let resume = match folder.standing()? {
@@ -101,10 +112,23 @@ impl Train {
         };
         let base = self.config.parent().unwrap_or(Path::new(""));
         let split = data::load(config.data.get_ref(), base, config.seed)?;
-        let mut model = match resume {
+        let mut model = match resume && config.federation.is_none() {
             true => Model::load(&folder.checkpoint())?,
             false => model::build(config.model.get_ref(), base, &split, config.seed)?,
         };
+        if let Some(federation) = &config.federation {
+            let run = Run {
+                config: &config,
+                federation: federation.get_ref(),
+                folder: &folder,
+                text: &text,
+                resume,
+                most_rounds: usize::MAX,
+                in_grid: false,
+                quiet: self.json,
+            };
+            return self.show(&run.run(&model, split)?);
+        }
         let experiment = Experiment {
             classes: model::classes(&model, &split)?,
             augment: feed::augmentation(config.augment.as_ref(), model.input_shape())?,
@@ -115,6 +139,50 @@ impl Train {
         };
         let summary = experiment.run(&mut model, &text, resume)?;
         self.show(&summary)
+    }
+
+    /// One run of a grid, in a folder of its own; one that is finished or was cut short goes on from there.
+    fn run_cell(
+        &self,
+        config: &Config,
+        text: &str,
+        runs: &Path,
+        name: &str,
+        most_rounds: usize,
+    ) -> Result<Value> {
+        let folder = Folder::new(runs, if name.is_empty() { "all" } else { name });
+        let standing = if self.force {
+            Standing::Empty
+        } else {
+            folder.standing()?
+        };
+        let resume = match standing {
+            Standing::Finished(summary) => {
+                self.check_same(config, &folder)?;
+                return Ok(summary);
+            }
+            Standing::Unfinished => {
+                self.check_same(config, &folder)?;
+                true
+            }
+            Standing::Empty => false,
+        };
+        let base = self.config.parent().unwrap_or(Path::new(""));
+        let split = data::load(config.data.get_ref(), base, config.seed)?;
+        let model = model::build(config.model.get_ref(), base, &split, config.seed)?;
+        let federation = config.federation.as_ref();
+        let federation = federation.ok_or_else(|| Misuse("a [grid] goes with a [federation]".into()))?;
+        let run = Run {
+            config,
+            federation: federation.get_ref(),
+            folder: &folder,
+            text,
+            resume,
+            most_rounds,
+            in_grid: true,
+            quiet: self.json,
+        };
+        run.run(&model, split)
     }
 
     /// Detectors, one per node. They are fitted in seconds, so a run that was cut short is simply done again.
@@ -151,6 +219,9 @@ impl Train {
         let mut out = std::io::stdout().lock();
         if self.json {
             return Ok(writeln!(out, "{summary}")?);
+        }
+        if !summary["tally"].is_null() {
+            return Ok(federated::show(summary, &mut out)?);
         }
         let number = |key: &str| summary[key].as_f64().unwrap_or(f64::NAN);
         writeln!(

@@ -49,7 +49,13 @@ pub(super) fn title(config: &ModelConfig) -> String {
 /// How many classes the model tells apart, if it is a classifier of rows like these.
 pub(super) fn classes(model: &Model, split: &Split) -> Result<usize> {
     let (input, output, width) = (model.input_shape(), model.output_shape(), split.train.width);
-    let [classes] = *output.dims() else {
+    let texts = split.train.targets > 1;
+    let classes = match *output.dims() {
+        [classes] if !texts => Some(classes),
+        [length, classes] if texts && length == split.train.targets => Some(classes),
+        _ => None,
+    };
+    let Some(classes) = classes else {
         return Err(Misuse(format!(
             "the model gives {output} for an example, a classifier one number per class; use one such as cnn-mnist"
         ))

@@ -5,7 +5,7 @@ use synod_kernels::{
     gemm_workspace, update_shared,
 };
 
-use super::super::{Frame, InPlace, Task};
+use super::super::{Frame, InPlace, Prepared, Task};
 use super::Context;
 use super::product::{SMALL, useful_threads};
 use crate::error::{Error, Result};
@@ -26,8 +26,10 @@ pub(super) fn forward(c: &Context<'_>, body: &Graph) -> Result<Task> {
         outputs: c.dims(1)[1],
     };
     let biased = c.node.args.len() == 3;
+    if layer.rows <= SMALL {
+        return Ok(small_forward(c, layer, biased, activation));
+    }
     let threads = useful_threads(c.threads, layer.rows, layer.outputs, layer.inputs);
-    let small = layer.rows <= SMALL;
     let simd = c.simd;
     let mut task = c.task(move |frame: Frame<'_>| {
         let bias = if biased { frame.arg(2) } else { Span::default() };
@@ -35,9 +37,7 @@ pub(super) fn forward(c: &Context<'_>, body: &Graph) -> Result<Task> {
         let writes = [frame.out(0), frame.scratch()];
         let ([x, w, b], [y, workspace]) = frame.memory.floats.views(reads, writes);
         let bias = biased.then_some(b);
-        if small {
-            layer.forward(simd, x, w, bias, activation, y);
-        } else if layer.suits_many(x) {
+        if layer.suits_many(simd, x) {
             layer.forward_many(simd, x, w, bias, activation, y, threads);
         } else {
             let bias = if biased { Bias::PerColumn(b) } else { Bias::None };
@@ -64,11 +64,35 @@ pub(super) fn forward(c: &Context<'_>, body: &Graph) -> Result<Task> {
             );
         }
     });
-    task.scratch = match small {
-        true => 0,
-        false => gemm_workspace(simd, layer.rows, layer.outputs, layer.inputs, threads),
-    };
+    task.scratch = gemm_workspace(simd, layer.rows, layer.outputs, layer.inputs, threads);
     Ok(task)
+}
+
+/// A few samples: reading the weights takes the time, and weights that do not change are read from padded rows.
+fn small_forward(c: &Context<'_>, layer: Dense, biased: bool, activation: Activation) -> Task {
+    let simd = c.simd;
+    let run = move |frame: Frame<'_>, padded: bool| {
+        let bias = if biased { frame.arg(2) } else { Span::default() };
+        let reads = [frame.arg(0), frame.arg(1), bias];
+        let ([x, w, b], [y]) = frame.memory.floats.views(reads, [frame.out(0)]);
+        let bias = biased.then_some(b);
+        if padded {
+            layer.forward_padded(simd, x, w, bias, activation, y);
+        } else {
+            layer.forward(simd, x, w, bias, activation, y);
+        }
+    };
+    let mut task = c.task(move |frame: Frame<'_>| run(frame, false));
+    task.prepared = Some(Prepared {
+        arg: 1,
+        slots: layer.padded_len(),
+        prepare: Box::new(move |mut frame: Frame<'_>| {
+            frame.with([0], 0, |[w], padded| layer.pad_weights(w, padded));
+        }),
+        kernel: Box::new(move |frame: Frame<'_>| run(frame, true)),
+        scratch: 0,
+    });
+    task
 }
 
 /// Which activation's derivative a region applies to its product.

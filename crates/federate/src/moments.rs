@@ -1,1 +1,0 @@
-//! Scaling and principal components from sums over clients.

@@ -1,0 +1,90 @@
+//! The same scaling on every client.
+
+use serde::{Deserialize, Serialize};
+
+use super::columns::check_rows;
+use super::{Histograms, Moments};
+use crate::Result;
+
+/// A centre and a scale for each column: a value becomes its distance to the centre over the scale. NaN stays missing.
+///
+/// ```
+/// use synod_federate::moments::{Moments, Scaling};
+///
+/// let mut rows = [0.0, 5.0, 4.0, 5.0];
+/// Scaling::standard(&Moments::of(2, &rows)?).apply(&mut rows)?;
+/// assert_eq!(rows, [-1.0, 0.0, 1.0, 0.0]);
+/// # Ok::<(), synod_federate::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Scaling(Vec<Column>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+struct Column {
+    centre: f64,
+    scale: f64,
+}
+
+impl Column {
+    /// A column that never changes, or has no values, is only moved.
+    fn new(centre: Option<f64>, scale: Option<f64>) -> Column {
+        Column {
+            centre: centre.unwrap_or(0.0),
+            scale: scale.filter(|&scale| scale > 0.0).unwrap_or(1.0),
+        }
+    }
+}
+
+impl Scaling {
+    /// To mean 0 and variance 1.
+    pub fn standard(moments: &Moments) -> Scaling {
+        let column = |c| Column::new(moments.mean(c), moments.variance(c).map(f64::sqrt));
+        Scaling((0..moments.columns()).map(column).collect())
+    }
+
+    /// To the range from 0 to 1.
+    pub fn min_max(moments: &Moments) -> Scaling {
+        let column = |c| {
+            let (least, most) = (moments.min(c).map(f64::from), moments.max(c).map(f64::from));
+            Column::new(least, most.zip(least).map(|(most, least)| most - least))
+        };
+        Scaling((0..moments.columns()).map(column).collect())
+    }
+
+    /// To median 0 and an interquartile range of 1, as closely as the bins tell: refine them for 0.25, 0.5 and 0.75 first.
+    pub fn robust(histograms: &Histograms) -> Scaling {
+        let column = |c| {
+            let quantile = |of| histograms.quantile(c, of);
+            let range = quantile(0.75)
+                .zip(quantile(0.25))
+                .map(|(upper, lower)| upper - lower);
+            Column::new(quantile(0.5), range)
+        };
+        Scaling((0..histograms.columns()).map(column).collect())
+    }
+
+    /// The centre and the scale of each column.
+    pub fn columns(&self) -> impl ExactSizeIterator<Item = (f64, f64)> {
+        self.0.iter().map(|column| (column.centre, column.scale))
+    }
+
+    /// Scales rows, one after another.
+    pub fn apply(&self, rows: &mut [f32]) -> Result<()> {
+        self.each(rows, |value, column| (value - column.centre) / column.scale)
+    }
+
+    /// Takes scaled rows back to what they were.
+    pub fn undo(&self, rows: &mut [f32]) -> Result<()> {
+        self.each(rows, |value, column| value * column.scale + column.centre)
+    }
+
+    fn each(&self, rows: &mut [f32], change: impl Fn(f64, &Column) -> f64) -> Result<()> {
+        check_rows(self.0.len(), rows)?;
+        for row in rows.chunks_exact_mut(self.0.len().max(1)) {
+            for (value, column) in row.iter_mut().zip(&self.0) {
+                *value = change(f64::from(*value), column) as f32;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,308 @@
+use synod_nn::{Data, Loss, Optimizer, zoo};
+
+use super::*;
+use crate::compress::{Compression, Values};
+use crate::round::trace::Behaviour;
+use crate::strategy::Choice;
+
+/// Points in a plane, in three classes by direction; client `k` has every `clients`-th row, or only some classes.
+struct Points {
+    inputs: Vec<f32>,
+    classes: Vec<f32>,
+    rows: Vec<Vec<u32>>,
+}
+
+impl Points {
+    fn new(clients: u64, skewed: bool) -> Points {
+        let mut random = Random::new(5, &[]);
+        let count = 60 * clients as usize;
+        let inputs: Vec<f32> = (0..2 * count).map(|_| random.normal() as f32).collect();
+        let class = |p: &[f32]| {
+            ((p[1].atan2(p[0]) / std::f32::consts::TAU + 0.5) * 3.0)
+                .floor()
+                .min(2.0)
+        };
+        let classes: Vec<f32> = inputs.chunks(2).map(class).collect();
+        let mut order: Vec<u32> = (0..count as u32).collect();
+        if skewed {
+            order.sort_by_key(|i| classes[*i as usize] as u32);
+        }
+        let rows = order.chunks(60).map(<[u32]>::to_vec).collect();
+        Points {
+            inputs,
+            classes,
+            rows,
+        }
+    }
+}
+
+impl Population for Points {
+    fn clients(&self) -> u64 {
+        self.rows.len() as u64
+    }
+
+    fn samples(&self, client: ClientId) -> u64 {
+        self.rows[client.0 as usize].len() as u64
+    }
+
+    fn data(&self, _: ClientId) -> Data<'_> {
+        Data::new(&self.inputs, 2, &self.classes, 1)
+    }
+
+    fn rows(&self, client: ClientId, rows: &mut Vec<u32>) {
+        rows.clone_from(&self.rows[client.0 as usize]);
+    }
+}
+
+fn plan() -> Plan {
+    Plan {
+        loss: Loss::CrossEntropy,
+        optimizer: Optimizer::sgd(0.2),
+        batch: Some(10),
+        itself: false,
+    }
+}
+
+fn simulation<'a>(
+    points: &'a Points,
+    settings: &Settings,
+    threads: usize,
+    folder: Option<PathBuf>,
+) -> Simulation<'a> {
+    let model = zoo::mlp(&[2, 8, 3], 3).expect("a model");
+    Simulation::new(points, &model, plan(), settings.clone(), threads, folder).expect("a federation")
+}
+
+fn accuracy(simulation: &mut Simulation<'_>, points: &Points) -> f64 {
+    let rows: Vec<u32> = (0..points.classes.len() as u32).collect();
+    simulation
+        .evaluate(points.data(ClientId(0)), &rows)
+        .expect("measured")
+        .accuracy()
+}
+
+fn choice(text: &str) -> Choice {
+    serde_json::from_str(text).expect("a strategy")
+}
+
+fn every_strategy() -> Vec<Choice> {
+    let names = [
+        "fedavg",
+        "fedsgd",
+        "fedprox",
+        "fedavgm",
+        "fedadagrad",
+        "fedadam",
+        "fedyogi",
+        "scaffold",
+        "fednova",
+        "q-fedavg",
+        "fedbuff",
+        "fedasync",
+        "median",
+        "trimmed-mean",
+        "krum",
+        "multi-krum",
+        "geometric-median",
+        "norm-clipping",
+        "fltrust",
+    ];
+    names.iter().map(|name| choice(&format!("{name:?}"))).collect()
+}
+
+/// Clients of unequal speed that fail now and then.
+fn rough() -> Behaviour {
+    Behaviour {
+        speed_spread: 0.7,
+        dropout: 0.1,
+        crash: 0.1,
+        straggle: 0.1,
+        ..Behaviour::default()
+    }
+}
+
+#[test]
+fn every_strategy_learns_and_any_number_of_threads_gives_the_same_bits() {
+    let points = Points::new(20, false);
+    for strategy in every_strategy() {
+        let settings = Settings {
+            fraction: 0.3,
+            strategy: strategy.clone(),
+            behaviour: rough(),
+            trusted: 60,
+            ..Settings::default()
+        };
+        let mut runs: Vec<Simulation<'_>> = [1, 3]
+            .map(|threads| simulation(&points, &settings, threads, None))
+            .into();
+        let before = accuracy(&mut runs[0], &points);
+        for _ in 0..30 {
+            let reports: Vec<Report> = runs.iter_mut().map(|s| s.round().expect("a round")).collect();
+            assert_eq!(reports[0], reports[1], "{strategy:?}");
+        }
+        assert_eq!(runs[0].weights(), runs[1].weights(), "{strategy:?}");
+        let after = accuracy(&mut runs[0], &points);
+        assert!(
+            after > before + 0.1 || after > 0.9,
+            "{strategy:?}: {before} to {after}"
+        );
+    }
+}
+
+#[test]
+fn a_federation_goes_on_from_a_checkpoint_to_the_same_bits() {
+    let points = Points::new(12, true);
+    for (strategy, personal) in [
+        ("\"scaffold\"", Personal::None),
+        ("\"fedadam\"", Personal::Ditto { lambda: 0.3 }),
+        (r#"{"kind": "fedbuff", "buffer": 3}"#, Personal::None),
+        ("\"fedavg\"", Personal::Ifca { clusters: 2 }),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let settings = Settings {
+            fraction: 0.5,
+            strategy: choice(strategy),
+            behaviour: rough(),
+            compression: Compression::new(Values::OneBit),
+            personal,
+            ..Settings::default()
+        };
+        let states = |name: &str| Some(folder.path().join(name));
+        let mut whole = simulation(&points, &settings, 2, states("whole"));
+        let expected: Vec<Report> = (0..9).map(|_| whole.round().expect("a round")).collect();
+        let file = folder.path().join("checkpoint.safetensors");
+        let mut first = simulation(&points, &settings, 1, states("states"));
+        (0..4).for_each(|_| assert!(first.round().is_ok()));
+        first.save(&file, "here").expect("saved");
+        // A round that no checkpoint holds, as after a crash.
+        first.round().expect("a round");
+        drop(first);
+        let mut second = simulation(&points, &settings, 2, states("states"));
+        assert_eq!(second.restore(&file).expect("restored"), "here");
+        let rest: Vec<Report> = (0..5).map(|_| second.round().expect("a round")).collect();
+        assert_eq!(rest, expected[4..], "{strategy}");
+        assert_eq!(second.weights(), whole.weights(), "{strategy}");
+    }
+}
+
+#[test]
+fn checkpoints_that_are_damaged_or_of_other_settings_are_refused() {
+    let points = Points::new(4, false);
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("checkpoint.safetensors");
+    let mut saved = simulation(&points, &Settings::default(), 1, None);
+    saved.round().expect("a round");
+    saved.save(&file, "").expect("saved");
+    let other = Settings {
+        seed: 2,
+        ..Settings::default()
+    };
+    let said = simulation(&points, &other, 1, None)
+        .restore(&file)
+        .expect_err("refused")
+        .to_string();
+    assert!(said.contains("other settings"), "{said}");
+    let bytes = std::fs::read(&file).expect("read");
+    for cut in [0, 7, 100, bytes.len() - 1] {
+        std::fs::write(&file, &bytes[..cut]).expect("written");
+        assert!(
+            simulation(&points, &Settings::default(), 1, None)
+                .restore(&file)
+                .is_err(),
+            "{cut} bytes"
+        );
+    }
+}
+
+#[test]
+fn zero_pulls_and_variates_are_fedavg_bit_for_bit() {
+    let points = Points::new(6, true);
+    let run = |strategy: &str| {
+        let settings = Settings {
+            fraction: 1.0,
+            strategy: choice(strategy),
+            ..Settings::default()
+        };
+        let mut simulation = simulation(&points, &settings, 1, None);
+        let rounds = if strategy.contains("scaffold") { 1 } else { 3 };
+        (0..rounds).for_each(|_| assert!(simulation.round().is_ok()));
+        simulation.weights().to_vec()
+    };
+    let settings = Settings {
+        fraction: 1.0,
+        ..Settings::default()
+    };
+    let mut plain = simulation(&points, &settings, 1, None);
+    plain.round().expect("a round");
+    assert_eq!(
+        run("\"scaffold\""),
+        plain.weights(),
+        "variates are zero in the first round"
+    );
+    (0..2).for_each(|_| assert!(plain.round().is_ok()));
+    assert_eq!(run(r#"{"kind": "fedprox", "mu": 0.0}"#), plain.weights());
+    assert_ne!(run(r#"{"kind": "fedprox", "mu": 0.5}"#), plain.weights());
+}
+
+#[test]
+fn personal_models_beat_the_shared_one_where_clients_differ() {
+    let points = Points::new(12, true);
+    let model = zoo::mlp(&[2, 8, 3], 3).expect("a model");
+    let names: Vec<String> = model.layout().entries().iter().map(|e| e.name.clone()).collect();
+    let head = names[names.len() - 2..].to_vec();
+    for personal in [
+        Personal::FineTune { epochs: 3 },
+        Personal::Ditto { lambda: 0.1 },
+        Personal::Fedper { private: head },
+    ] {
+        let settings = Settings {
+            fraction: 1.0,
+            holdout: 0.2,
+            personal,
+            ..Settings::default()
+        };
+        let mut simulation = simulation(&points, &settings, 2, None);
+        (0..2).for_each(|_| assert!(simulation.round().is_ok()));
+        let clients: Vec<ClientId> = (0..12).map(ClientId).collect();
+        let judged = simulation.evaluate_clients(&clients).expect("judged");
+        let mean = |of: &dyn Fn(&ClientMeasure) -> f64| judged.iter().map(of).sum::<f64>() / 12.0;
+        let (shared, own) = (mean(&|m| m.shared), mean(&|m| m.own.unwrap_or(0.0)));
+        assert!(judged.iter().all(|m| m.rows == 12));
+        assert!(own > shared + 0.02, "{:?}: {shared} {own}", settings.personal);
+    }
+}
+
+#[test]
+fn a_rate_that_lets_all_clients_diverge_is_told() {
+    let points = Points::new(4, false);
+    let model = zoo::mlp(&[2, 8, 3], 3).expect("a model");
+    let wild = Plan {
+        optimizer: Optimizer::sgd(1e30),
+        ..plan()
+    };
+    let mut simulation =
+        Simulation::new(&points, &model, wild, Settings::default(), 1, None).expect("a federation");
+    let said = simulation.round().expect_err("diverged").to_string();
+    assert!(said.contains("learning rate"), "{said}");
+}
+
+#[test]
+fn traffic_is_counted_as_it_is_sent() {
+    let points = Points::new(10, false);
+    let run = |values: Values| {
+        let settings = Settings {
+            fraction: 0.5,
+            compression: Compression::new(values),
+            ..Settings::default()
+        };
+        let mut simulation = simulation(&points, &settings, 1, None);
+        (0..2).for_each(|_| assert!(simulation.round().is_ok()));
+        simulation.traffic()
+    };
+    let full = run(Values::Exact);
+    let model = (2 * 8 + 8 + 8 * 3 + 3) * 4;
+    assert_eq!((full.down, full.up_in_full), (10 * model, 10 * model));
+    let eight = run(Values::EightBit);
+    assert_eq!(eight.up_in_full, full.up_in_full);
+    assert!(eight.up < full.up);
+}

@@ -1,0 +1,371 @@
+//! A classifier trained by a federation that is simulated on this machine.
+
+mod config;
+mod curve;
+
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use synod_federate::partition::{Measures, Partition, Rows as Labelled};
+use synod_federate::simulate::{ClientMeasure, Population, Report, Simulation};
+use synod_federate::{ClientId, Plan};
+use synod_nn::{Data, Loss, Measure, Model};
+
+pub(super) use self::config::FederationConfig;
+use self::curve::Curve;
+use super::config::Config;
+use super::data::{Rows, Split};
+use super::folder::{Folder, Log};
+use super::{Misuse, model, shortest};
+
+/// Clients that are judged one by one at the end.
+const JUDGED: u64 = 1000;
+
+/// Clients that share one table.
+struct Shared<'a> {
+    data: Data<'a>,
+    partition: Box<dyn Partition>,
+}
+
+impl Population for Shared<'_> {
+    fn clients(&self) -> u64 {
+        self.partition.clients() as u64
+    }
+
+    fn samples(&self, client: ClientId) -> u64 {
+        self.partition.samples(client.0 as usize) as u64
+    }
+
+    fn data(&self, _: ClientId) -> Data<'_> {
+        self.data
+    }
+
+    fn rows(&self, client: ClientId, rows: &mut Vec<u32>) {
+        self.partition.rows(client.0 as usize, rows);
+    }
+}
+
+/// What a checkpoint keeps beside the federation itself.
+#[derive(Default, Serialize, Deserialize)]
+struct Note {
+    data: u32,
+    seconds: f64,
+    curve: Curve,
+    /// Why it ended before its last round, if not by reaching the target.
+    stopped: Option<String>,
+}
+
+/// A run, and when another one has made it pointless to go on.
+pub(super) struct Run<'a> {
+    pub(super) config: &'a Config,
+    pub(super) federation: &'a FederationConfig,
+    pub(super) folder: &'a Folder,
+    pub(super) text: &'a str,
+    pub(super) resume: bool,
+    /// Rounds after which another run had reached the target.
+    pub(super) most_rounds: usize,
+    pub(super) in_grid: bool,
+    pub(super) quiet: bool,
+}
+
+impl Run<'_> {
+    pub(super) fn run(&self, model: &Model, mut split: Split) -> Result<Value> {
+        let (config, federation) = (self.config, self.federation);
+        let classes = model::classes(model, &split)?;
+        split.scale.apply(&mut split.train.inputs);
+        // A row of a text has no label of its own; its first character's next stands for it.
+        let firsts = split.train.classes.iter().step_by(split.train.targets.max(1));
+        let labels: Vec<u32> = firsts.map(|c| *c as u32).collect();
+        let rows = match split.train.groups.is_empty() {
+            true => Labelled::labelled(&labels),
+            false => Labelled::labelled(&labels).with_groups(&split.train.groups),
+        };
+        let partition = federation
+            .partition
+            .divide(&rows, federation.clients.get(), config.seed)
+            .map_err(|e| Misuse(format!("[federation]: {e}")))?;
+        let measures = (partition.clients() <= 100_000)
+            .then(|| Measures::of(&*partition, Some(&labels)))
+            .transpose()?;
+        let population = Shared {
+            data: split.train.data(),
+            partition,
+        };
+        let plan = Plan {
+            loss: Loss::CrossEntropy,
+            optimizer: config.train.optimizer(),
+            batch: federation.batch(&config.train),
+            itself: false,
+        };
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = federation.threads.map_or(cores, |t| t.get());
+        let states = self.folder.path().join("clients");
+        if !self.resume && states.exists() {
+            std::fs::remove_dir_all(&states)
+                .with_context(|| format!("cannot remove {}", states.display()))?;
+        }
+        let settings = federation.settings(&config.train, config.seed);
+        let simulation = Simulation::new(&population, model, plan, settings, threads, Some(states))
+            .map_err(|e| Misuse(format!("[federation]: {e}")))?;
+        let (judge, on) = match (&split.test, &split.validation) {
+            (Some(test), _) => (test, "test"),
+            (None, Some(validation)) => (validation, "validation"),
+            (None, None) => return Err(Misuse("there are no rows to judge by; give `test`".into()).into()),
+        };
+        let mut course = Course {
+            run: self,
+            simulation,
+            judge,
+            note: Note {
+                data: split.train.checksum(),
+                ..Note::default()
+            },
+        };
+        let log = course.begin(measures.as_ref())?;
+        let last = course.hold(&log)?;
+        let summary = course.summary(last, on, classes, measures)?;
+        log.write(&json!({ "event": "end", "rounds": summary["rounds"], "accuracy": summary["accuracy"] }))?;
+        self.folder.finish(&summary)?;
+        Ok(summary)
+    }
+}
+
+struct Course<'a> {
+    run: &'a Run<'a>,
+    simulation: Simulation<'a>,
+    judge: &'a Rows,
+    note: Note,
+}
+
+impl Course<'_> {
+    /// Takes hold of the run directory, and of the checkpoint in it if there is one to go on from.
+    fn begin(&mut self, measures: Option<&Measures>) -> Result<Log> {
+        let (run, data) = (self.run, self.note.data);
+        if !run.resume {
+            let log = run.folder.begin(run.text)?;
+            let shown = measures.map(ToString::to_string);
+            log.write(&json!({ "event": "start", "clients": run.federation.clients, "partition": shown }))?;
+            return Ok(log);
+        }
+        let log = run.folder.go_on_from_state()?;
+        let note = self.simulation.restore(&run.folder.checkpoint())?;
+        self.note = serde_json::from_str(&note)
+            .context("the checkpoint's history is damaged; --force starts anew")?;
+        if self.note.data != data {
+            let folder = run.folder.path().display();
+            let problem = format!(
+                "the training data are not those with which the run in {folder} began; restore them, or start anew with --force"
+            );
+            return Err(Misuse(problem).into());
+        }
+        log.write(&json!({ "event": "resume", "round": self.simulation.rounds() }))?;
+        Ok(log)
+    }
+
+    /// Holds rounds until the last, or until the target is reached.
+    fn hold(&mut self, log: &Log) -> Result<Option<Report>> {
+        let federation = self.run.federation;
+        let rounds = federation.rounds.get().min(self.run.most_rounds) as u64;
+        let bar = self.bar(rounds);
+        let before = self.note.seconds;
+        let started = Instant::now();
+        let mut last = None;
+        while self.simulation.rounds() < rounds && !self.reached() {
+            let report = match self.simulation.round() {
+                // In a grid a federation that falls apart is a result like others.
+                Err(synod_federate::Error::Round(why)) if self.run.in_grid => {
+                    self.note.stopped = Some(why);
+                    break;
+                }
+                held => held?,
+            };
+            let round = report.round;
+            let mut event = json!({ "event": "round" });
+            if round.is_multiple_of(federation.evaluate.get() as u64) || round == rounds {
+                let measured = self.measure()?;
+                self.note
+                    .curve
+                    .push(round, measured.accuracy(), measured.mean_loss());
+                event["accuracy"] = json!(measured.accuracy());
+                event["test_loss"] = json!(measured.mean_loss());
+                bar.set_message(format!("accuracy {:.2} %", 100.0 * measured.accuracy()));
+            }
+            merge(&mut event, &serde_json::to_value(&report)?);
+            log.note(&event)?;
+            self.note.seconds = before + started.elapsed().as_secs_f64();
+            let every = self.run.config.train.checkpoint.get() as u64;
+            if round.is_multiple_of(every) || round == rounds || self.reached() {
+                let note = serde_json::to_string(&self.note)?;
+                self.simulation.save(&self.run.folder.checkpoint(), &note)?;
+            }
+            bar.set_position(round);
+            last = Some(report);
+        }
+        bar.finish_and_clear();
+        Ok(last)
+    }
+
+    fn bar(&self, rounds: u64) -> ProgressBar {
+        let bar = if self.run.quiet {
+            ProgressBar::hidden()
+        } else {
+            ProgressBar::new(rounds)
+        };
+        let style = ProgressStyle::with_template("round {pos}/{len} {wide_bar} {msg} {eta}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        bar.set_position(self.simulation.rounds());
+        bar
+    }
+
+    fn reached(&self) -> bool {
+        let target = self.run.federation.target;
+        target.is_some_and(|target| self.note.curve.rounds_to(target).is_some())
+    }
+
+    fn measure(&mut self) -> Result<Measure> {
+        let data = self.judge.data();
+        let rows: Vec<u32> = (0..data.rows() as u32).collect();
+        Ok(self.simulation.evaluate(data, &rows)?)
+    }
+
+    fn summary(
+        &mut self,
+        last: Option<Report>,
+        on: &str,
+        classes: usize,
+        skew: Option<Measures>,
+    ) -> Result<Value> {
+        let (config, federation, folder) = (self.run.config, self.run.federation, self.run.folder);
+        let measured = self.measure()?;
+        let model = self.simulation.model();
+        model.save(&folder.model())?;
+        let clients = match federation.holdout > 0.0 {
+            true => {
+                let count = (federation.clients.get() as u64).min(JUDGED);
+                let ids: Vec<ClientId> = (0..count).map(ClientId).collect();
+                spread(&self.simulation.evaluate_clients(&ids)?)
+            }
+            false => Value::Null,
+        };
+        let curve = &self.note.curve;
+        Ok(json!({
+            "name": folder.path().file_name().map(|n| n.to_string_lossy()),
+            "model": model::title(config.model.get_ref()),
+            "model_file": folder.model().display().to_string(),
+            "seed": config.seed,
+            "strategy": federation.strategy,
+            "clients": federation.clients,
+            "partition": skew.map(|s| s.to_string()),
+            "parameters": model.layout().len(),
+            "classes": classes,
+            "measured_on": on,
+            "accuracy": shortest(measured.accuracy() as f32),
+            "best_accuracy": curve.best(),
+            "loss": shortest(measured.mean_loss() as f32),
+            "rounds": self.simulation.rounds(),
+            "target": federation.target,
+            "rounds_to_target": federation.target.and_then(|t| curve.rounds_to(t)),
+            "traffic": self.simulation.traffic(),
+            "tally": self.simulation.tally(),
+            "simulated_seconds": last.map(|r| r.clock),
+            "stopped": self.note.stopped,
+            "per_client": clients,
+            "seconds": self.note.seconds,
+            "curve": curve,
+        }))
+    }
+}
+
+/// How the clients' accuracies are spread.
+fn spread(judged: &[ClientMeasure]) -> Value {
+    let of = |mut values: Vec<f64>| {
+        values.sort_by(f64::total_cmp);
+        let tenth = values.len().div_ceil(10).max(1).min(values.len().max(1));
+        let mean = |v: &[f64]| v.iter().sum::<f64>() / v.len().max(1) as f64;
+        json!({
+            "mean": mean(&values), "worst": values.first(), "worst_tenth": mean(&values[..tenth.min(values.len())]),
+            "median": values.get(values.len() / 2), "best": values.last(),
+        })
+    };
+    let own: Vec<f64> = judged.iter().filter_map(|m| m.own).collect();
+    let worse = judged
+        .iter()
+        .filter(|m| m.own.is_some_and(|own| own < m.shared))
+        .count();
+    json!({
+        "clients": judged.len(),
+        "shared": of(judged.iter().map(|m| m.shared).collect()),
+        "own": if own.is_empty() { Value::Null } else { of(own) },
+        "worse_with_own": worse,
+    })
+}
+
+fn merge(into: &mut Value, from: &Value) {
+    if let (Some(into), Some(from)) = (into.as_object_mut(), from.as_object()) {
+        into.extend(from.iter().map(|(k, v)| (k.clone(), v.clone())));
+    }
+}
+
+/// What a person reads at the end.
+pub(super) fn show(summary: &Value, out: &mut dyn std::io::Write) -> std::io::Result<()> {
+    let number = |value: &Value| value.as_f64().unwrap_or(f64::NAN);
+    let accuracy = 100.0 * number(&summary["accuracy"]);
+    let on = summary["measured_on"].as_str().unwrap_or("unknown");
+    writeln!(
+        out,
+        "Accuracy {accuracy:.2} % and loss {:.5} on {on} rows.",
+        number(&summary["loss"])
+    )?;
+    if let Some(target) = summary["target"].as_f64() {
+        match summary["rounds_to_target"].as_f64() {
+            Some(rounds) => writeln!(
+                out,
+                "{:.1} % were reached after {rounds:.1} rounds.",
+                100.0 * target
+            )?,
+            None => writeln!(out, "{:.1} % were not reached.", 100.0 * target)?,
+        }
+    }
+    let (tally, traffic) = (&summary["tally"], &summary["traffic"]);
+    writeln!(
+        out,
+        "{} rounds of {} clients in {:.1} s; {} updates, {} clients dropped, {} straggled, {} failed, {} rounds abandoned.",
+        summary["rounds"],
+        summary["clients"],
+        number(&summary["seconds"]),
+        tally["reported"],
+        tally["dropped"],
+        tally["straggling"],
+        tally["failed"],
+        tally["abandoned"],
+    )?;
+    writeln!(
+        out,
+        "Sent {:.1} MB down and {:.1} MB up ({:.3} of the updates in full).",
+        number(&traffic["down"]) / 1e6,
+        number(&traffic["up"]) / 1e6,
+        number(&traffic["up"]) / number(&traffic["up_in_full"]).max(1.0),
+    )?;
+    if let Some(skew) = summary["partition"].as_str() {
+        writeln!(out, "{skew}")?;
+    }
+    if let Some(shared) = summary["per_client"]["shared"].as_object() {
+        let line = |name: &str, of: &serde_json::Map<String, Value>| {
+            let percent = |key: &str| 100.0 * of.get(key).and_then(Value::as_f64).unwrap_or(f64::NAN);
+            let (mean, tenth, worst) = (percent("mean"), percent("worst_tenth"), percent("worst"));
+            format!("{name}: mean {mean:.2} %, worst tenth {tenth:.2} %, worst {worst:.2} %")
+        };
+        writeln!(out, "{}", line("Clients with the shared model", shared))?;
+        if let Some(own) = summary["per_client"]["own"].as_object() {
+            writeln!(out, "{}", line("Clients with their own", own))?;
+        }
+    }
+    writeln!(
+        out,
+        "Model: {}",
+        summary["model_file"].as_str().unwrap_or_default()
+    )
+}
