@@ -19,6 +19,9 @@ pub enum Error {
     /// A network could not be trained or run.
     #[error(transparent)]
     Network(#[from] synod_nn::Error),
+    /// Nodes could not learn together.
+    #[error(transparent)]
+    Federation(#[from] synod_federate::Error),
     /// A source of windows failed.
     #[error(transparent)]
     Telemetry(#[from] synod_telemetry::Error),

@@ -1,6 +1,6 @@
 //! Nodes that learn together: what each gains, and what none loses.
 
-use synod_detect::federated::{Fleet, Keep, ROUNDS, Recent, compare, newcomers};
+use synod_detect::federated::{Averaging, Fleet, Keep, ROUNDS, Recent, compare, newcomers};
 use synod_detect::{AlarmPolicy, Backtest, Error, History, NodeModel, Outcome, Recipe, Result, Split};
 use synod_telemetry::Frame;
 use synod_telemetry::synthetic::{Cluster, ClusterOptions, Metrics, Statistics};
@@ -226,4 +226,55 @@ fn too_little_to_learn_from_is_an_error_of_the_node_and_not_of_all() {
             outcome.failed
         );
     }
+}
+
+fn network(threads: usize) -> Backtest {
+    let mut recipe = Recipe::named("autoencoder", 1).expect("a recipe");
+    recipe.set_epochs(2);
+    Backtest {
+        recipe,
+        ..backtest(threads)
+    }
+}
+
+#[test]
+fn a_network_of_all_nodes_takes_the_steps_of_one_and_does_not_depend_on_threads() {
+    let site = Site::new(4, 20);
+    let averaging = Averaging {
+        strategy: Default::default(),
+        rounds: 5,
+    };
+    let steps = std::sync::atomic::AtomicUsize::new(0);
+    let count = || {
+        steps.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    };
+    let (local, one) = averaging.compare(&network(1), &site, &count).expect("compared");
+    assert_eq!(steps.into_inner(), ROUNDS * 4);
+    let (_, two) = averaging.compare(&network(2), &site, &|| {}).expect("compared");
+    for ((local, a), b) in local.nodes.iter().zip(&one.nodes).zip(&two.nodes) {
+        assert_eq!(a.scores, b.scores);
+        assert_ne!(a.scores, local.scores);
+        assert!(a.model.steps().abs_diff(local.model.steps()) <= averaging.rounds + 20);
+    }
+    // One network behind all: only calibration is a node's own.
+    assert!(
+        one.mean.metrics.auroc.expect("labels") > 0.6,
+        "{:?}",
+        one.mean.metrics
+    );
+}
+
+#[test]
+fn what_is_not_one_network_is_not_averaged() {
+    let averaging = Averaging {
+        strategy: Default::default(),
+        rounds: 1,
+    };
+    let error = averaging
+        .compare(&backtest(1), &Site::new(2, 20), &|| {})
+        .expect_err("refused");
+    assert!(
+        matches!(&error, Error::Setting(text) if text.contains("single autoencoder")),
+        "{error}"
+    );
 }

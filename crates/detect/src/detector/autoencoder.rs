@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use synod_kernels::{Activation as Kernel, Dense, Simd};
 use synod_nn::layers::Activation;
-use synod_nn::{Data, Fit, Loss, Optimizer, zoo};
+use synod_nn::{Data, Fit, Loss, Model, Optimizer, zoo};
 
 use super::covariance::BATCH;
 use super::{Detector, Parts};
@@ -97,6 +97,31 @@ impl Training {
         [vec![features], hidden, vec![features]].concat()
     }
 
+    /// The network before training.
+    pub(crate) fn network(&self, features: usize, seed: u64) -> Result<Model> {
+        let end = match self.sigmoid {
+            true => Activation::Sigmoid,
+            false => Activation::Identity,
+        };
+        Ok(zoo::autoencoder_ending_in(&self.widths(features), end, seed)?)
+    }
+
+    /// The optimiser at a rate that does not fall.
+    pub(crate) fn constant(&self) -> Optimizer {
+        match self.optimizer {
+            Rule::Adam => Optimizer::adam(self.rate),
+            Rule::Rmsprop => Optimizer::rmsprop(self.rate),
+        }
+    }
+
+    /// What training minimises.
+    pub(crate) fn loss(&self) -> Loss {
+        match self.loss {
+            Measure::Mse => Loss::Mse,
+            Measure::Rmse => Loss::Rmse,
+        }
+    }
+
     /// Epochs that make enough steps.
     pub fn passes(&self, rows: usize) -> usize {
         let steps = rows.div_ceil(self.batch.max(1)).max(1);
@@ -124,28 +149,19 @@ impl Autoencoder {
     /// Trains on rows.
     pub fn fit(rows: &Rows, training: &Training, seed: u64) -> Result<Autoencoder> {
         let n = rows.width();
-        let widths = training.widths(n);
-        let end = if training.sigmoid {
-            Activation::Sigmoid
-        } else {
-            Activation::Identity
-        };
-        let mut model = zoo::autoencoder_ending_in(&widths, end, seed)?;
+        let mut model = training.network(n, seed)?;
         let epochs = training.passes(rows.len());
         let optimizer = match training.optimizer {
-            Rule::Adam => Optimizer::adam(training.rate)
+            Rule::Adam => training
+                .constant()
                 .with_schedule(synod_nn::Schedule::Cosine { epochs, floor: 0.0 }),
-            Rule::Rmsprop => Optimizer::rmsprop(training.rate),
-        };
-        let loss = match training.loss {
-            Measure::Mse => Loss::Mse,
-            Measure::Rmse => Loss::Rmse,
+            Rule::Rmsprop => training.constant(),
         };
         let fit = Fit {
             epochs,
             batch: training.batch,
             seed,
-            ..Fit::new(loss, optimizer)
+            ..Fit::new(training.loss(), optimizer)
         };
         let inputs = hide(rows, training.hide, seed);
         let data = match &inputs {
@@ -153,17 +169,56 @@ impl Autoencoder {
             None => Data::itself(rows.values(), n),
         };
         model.fit(&data, &fit, &mut [])?;
-        let mut fitted = Autoencoder {
-            widths,
+        let fitted = Autoencoder {
+            widths: training.widths(n),
             sigmoid: training.sigmoid,
             parameters: model.parameters().to_vec(),
             weights: vec![1.0; n],
-            steps: epochs * rows.len().div_ceil(training.batch.max(1)),
+            steps: 0,
         };
-        if training.weigh {
-            fitted.weigh(rows);
+        let steps = epochs * rows.len().div_ceil(training.batch.max(1));
+        Ok(fitted.trained(training, rows, steps))
+    }
+
+    /// A network for some features of `all`, cut out of one for all of them: exactly what that makes of rows in which the
+    /// others are 0, at the outputs that remain.
+    pub(crate) fn cut(training: &Training, all: usize, parameters: &[f32], places: &[usize]) -> Autoencoder {
+        let whole = training.widths(all);
+        let (layers, mut at, mut kept) = (whole.len() - 1, 0, vec![]);
+        for (i, pair) in whole.windows(2).enumerate() {
+            let (inputs, outputs) = (pair[0], pair[1]);
+            let every: Vec<usize> = (0..inputs.max(outputs)).collect();
+            let rows = if i == 0 { places } else { &every[..inputs] };
+            let columns = if i + 1 == layers {
+                places
+            } else {
+                &every[..outputs]
+            };
+            // The biases follow the weights as one more row.
+            for row in rows.iter().copied().chain([inputs]) {
+                kept.extend(columns.iter().map(|c| parameters[at + row * outputs + c]));
+            }
+            at += (inputs + 1) * outputs;
         }
-        Ok(fitted)
+        let mut widths = whole;
+        widths[0] = places.len();
+        widths[layers] = places.len();
+        Autoencoder {
+            widths,
+            sigmoid: training.sigmoid,
+            parameters: kept,
+            weights: vec![1.0; places.len()],
+            steps: 0,
+        }
+    }
+
+    /// The network with what its training says of features, by their errors on rows.
+    pub(crate) fn trained(mut self, training: &Training, rows: &Rows, steps: usize) -> Autoencoder {
+        self.steps = steps;
+        if training.weigh {
+            self.weigh(rows);
+        }
+        self
     }
 
     /// Optimiser steps it was trained for.
@@ -243,7 +298,7 @@ pub(super) fn weights(squares: &[f64], rows: usize) -> Vec<f32> {
 }
 
 /// The rows with some features set to 0, the centre; `None` if none are to be.
-fn hide(rows: &Rows, share: f32, seed: u64) -> Option<Vec<f32>> {
+pub(crate) fn hide(rows: &Rows, share: f32, seed: u64) -> Option<Vec<f32>> {
     if share <= 0.0 {
         return None;
     }
@@ -285,5 +340,34 @@ impl Detector for Autoencoder {
             parts.shares = errors.map(|((x, y), w)| (x - y) * (x - y) * w).collect();
         });
         parts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_cut_to_some_features_says_what_the_whole_says_of_rows_without_the_others() {
+        for hidden in [vec![5, 3], vec![]] {
+            let training = Training {
+                hidden: Some(hidden),
+                weigh: false,
+                ..Training::default()
+            };
+            let model = training.network(4, 3).expect("a network");
+            let every = [0, 1, 2, 3];
+            let whole = Autoencoder::cut(&training, 4, model.parameters(), &every);
+            assert_eq!(whole.parameters, model.parameters());
+            let part = Autoencoder::cut(&training, 4, model.parameters(), &[2, 0]);
+            assert!(part.suits(2));
+            let (expected, found) = (whole.explain(&[0.7, 0.0, -0.4, 0.0]), part.explain(&[-0.4, 0.7]));
+            for (a, b) in [expected.expected[2], expected.expected[0]]
+                .iter()
+                .zip(&found.expected)
+            {
+                assert!((a - b).abs() < 1e-6, "{a} {b}");
+            }
+        }
     }
 }

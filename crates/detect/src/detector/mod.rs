@@ -11,6 +11,7 @@ mod random;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use autoencoder::hide;
 pub use autoencoder::{Autoencoder, Training};
 pub use covariance::Covariance;
 pub use focus::Focus;
@@ -186,19 +187,22 @@ impl Kind {
     }
 }
 
+/// How many rows a network learns from: all but the last, or all if none are to be spared.
+pub(crate) fn learnt_from(rows: usize, spare: bool) -> usize {
+    match spare {
+        true => rows - (rows as f64 * UNSEEN) as usize,
+        false => rows,
+    }
+}
+
 /// Fits to all but the last rows, or to all if none are to be spared.
-fn held_out(
+pub(crate) fn held_out(
     rows: &Rows,
     keep: &[bool],
     spare: bool,
     fit: impl FnOnce(&Rows, &[bool]) -> Result<Fitted>,
 ) -> Result<Trial> {
-    let spared = if spare {
-        (rows.len() as f64 * UNSEEN) as usize
-    } else {
-        0
-    };
-    let seen = rows.len() - spared;
+    let seen = learnt_from(rows.len(), spare);
     let keep = &keep[..seen.min(keep.len())];
     if !keep.contains(&true) {
         return Err(Error::Setting(

@@ -85,7 +85,15 @@ fn causes(causes: &[Cause]) -> Html {
         return Html::default();
     }
     let peers = causes.iter().any(|c| c.peers_median.is_some());
-    let rows = causes.iter().take(limits::CAUSES).map(|c| cause(c, peers));
+    let (silent, others): (Vec<&Cause>, Vec<&Cause>) = causes
+        .iter()
+        .take(limits::CAUSES)
+        .partition(|c| c.observed.is_nan());
+    // Metrics that fall silent do so together, and say the same.
+    let several = silent.len() > 2;
+    let quiet = several.then(|| silence(&silent, peers));
+    let single = silent.iter().filter(|_| !several).chain(&others);
+    let rows = quiet.into_iter().chain(single.map(|c| cause(c, peers)));
     let heading = if peers {
         html!("<th class=\"n\">Peers</th>")
     } else {
@@ -99,12 +107,33 @@ fn causes(causes: &[Cause]) -> Html {
     )
 }
 
-fn cause(cause: &Cause, peers: bool) -> Html {
-    let share = if cause.share.is_finite() {
-        cause.share.clamp(0.0, 1.0)
+/// One row for metrics that are all silent.
+fn silence(silent: &[&Cause], peers: bool) -> Html {
+    let names: Vec<&str> = silent.iter().map(|c| c.metric.as_str()).collect();
+    let shares: f64 = silent.iter().map(|c| c.share).filter(|s| s.is_finite()).sum();
+    let columns: usize = if peers { 3 } else { 2 };
+    html!(
+        "<tr><td class=\"name\">{}</td><td class=\"n\" colspan=\"{}\">all silent</td>{}</tr>\n",
+        names.join(", "),
+        columns,
+        bar(shares)
+    )
+}
+
+fn bar(share: f64) -> Html {
+    let percent = if share.is_finite() {
+        100.0 * share.clamp(0.0, 1.0)
     } else {
         0.0
     };
+    html!(
+        "<td><span class=\"share\"><i style=\"width:{}%\"></i></span><span class=\"percent\">{} %</span></td>",
+        decimals(Some(percent), 1),
+        decimals(Some(percent), 0)
+    )
+}
+
+fn cause(cause: &Cause, peers: bool) -> Html {
     let median = cause.peers_median.map_or("–".to_owned(), measured);
     let median = if peers {
         html!("<td class=\"n\">{}</td>", median)
@@ -112,13 +141,41 @@ fn cause(cause: &Cause, peers: bool) -> Html {
         Html::default()
     };
     html!(
-        "<tr><td class=\"name\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>{}\
-         <td><span class=\"share\"><i style=\"width:{}%\"></i></span><span class=\"percent\">{} %</span></td></tr>\n",
+        "<tr><td class=\"name\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>{}{}</tr>\n",
         cause.metric,
         measured(cause.observed),
         measured(cause.expected),
         median,
-        decimals(Some(100.0 * share), 1),
-        decimals(Some(100.0 * share), 0)
+        bar(cause.share)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_that_fall_silent_together_are_one_row() {
+        let cause = |metric: &str, observed: f32| Cause {
+            metric: metric.to_owned(),
+            observed,
+            expected: 1.0,
+            share: 0.25,
+            peers_median: None,
+        };
+        let shown = |all: &[Cause]| causes(all).into_string();
+        let all = [cause("a", f32::NAN), cause("b", f32::NAN), cause("c", 2.0)];
+        assert_eq!(
+            shown(&all).matches("<tr><td").count(),
+            3,
+            "two are told one by one"
+        );
+        let more = [&all[..], &[cause("d", f32::NAN)]].concat();
+        let page = shown(&more);
+        assert_eq!(page.matches("<tr><td").count(), 2, "{page}");
+        assert!(
+            page.contains("a, b, d") && page.contains("all silent") && page.contains("75 %"),
+            "{page}"
+        );
+    }
 }

@@ -147,7 +147,7 @@ impl Config {
         if let Some(problem) = problem {
             return Err(format!("line {}: {problem}", line(text, config.data.span())));
         }
-        config.recipe().map_err(|problem| {
+        let recipe = config.recipe().map_err(|problem| {
             let at = config.detector.kind.as_ref().map_or(0..0, Spanned::span);
             format!("line {}: {problem}", line(text, at))
         })?;
@@ -155,7 +155,7 @@ impl Config {
             .alarm()
             .map_err(|(at, problem)| format!("line {}: {problem}", line(text, at)))?;
         if let Some(federation) = &config.federation
-            && let Some(problem) = federation.get_ref().problem()
+            && let Some(problem) = federation.get_ref().problem(&recipe)
         {
             return Err(format!("line {}: {problem}", line(text, federation.span())));
         }
@@ -391,7 +391,7 @@ mod tests {
         let read = |text: &str| Config::parse(&format!("{DATA}[federation]\n{text}\n"));
         let federation = read("").expect("all by default").federation.expect("a table");
         assert_eq!(federation.get_ref().reduce, [1]);
-        assert_eq!(federation.get_ref().arms.len(), 3);
+        assert_eq!(federation.get_ref().arms, None);
         assert!(read("arms = [\"federated\"]\nreduce = [1, 16]\ncold_start_days = 1").is_ok());
         for (text, problem) in [
             ("arms = []", "at most once"),
@@ -400,7 +400,15 @@ mod tests {
             ("reduce = [0]", "from 1 to 1000"),
             ("reduce = []", "write [1]"),
             ("cold_start_days = 0", "above 0"),
-            ("rounds = 5", "rounds"),
+            ("rounds = 5", "for networks"),
+            ("strategy = \"fedavg\"", "for networks"),
+            ("round = 5", "round"),
+            ("rounds = 0\n[detector]\nkind = \"paper\"", "from 1 to"),
+            ("cold_start_days = 1\n[detector]\nkind = \"paper\"", "from sums"),
+            (
+                "arms = [\"personalised\"]\n[detector]\nkind = \"paper\"",
+                "networks",
+            ),
         ] {
             let error = read(text).expect_err(text);
             assert!(

@@ -2,8 +2,9 @@
 
 use anyhow::Result;
 use serde::Deserialize;
-use synod_detect::federated::{Choice, Keep, ROUNDS, Recent, compare, newcomers};
-use synod_detect::{Backtest, History, Outcome};
+use synod_detect::federated::{Averaging, Choice, Keep, ROUNDS, Recent, compare, newcomers};
+use synod_detect::{Backtest, History, Outcome, Recipe};
+use synod_federate::strategy;
 
 use super::run::bar;
 use super::table::Arm;
@@ -12,15 +13,21 @@ use super::table::Arm;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FederationConfig {
-    /// Which ways of learning are shown; the report and the stored detectors are those of the first.
-    #[serde(default = "usual")]
-    pub(crate) arms: Vec<Way>,
+    /// Which ways of learning are shown; the report and the stored detectors are those of the first. All unless given.
+    pub(crate) arms: Option<Vec<Way>>,
     /// Parts of the training windows that are learnt from: 4 is the last quarter.
     #[serde(default = "whole")]
     pub(crate) reduce: Vec<usize>,
     /// Days of history that every node in turn has when it joins the others.
     pub(crate) cold_start_days: Option<f64>,
+    /// What is made of networks that nodes trained.
+    pub(crate) strategy: Option<strategy::Choice>,
+    /// Rounds among which a network's steps are divided.
+    pub(crate) rounds: Option<usize>,
 }
+
+/// Rounds of averaging unless given.
+const ROUNDS_OF_NETWORKS: usize = 100;
 
 /// How nodes learn.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -44,19 +51,43 @@ impl Way {
     }
 }
 
-fn usual() -> Vec<Way> {
-    vec![Way::Local, Way::Federated, Way::Personalised]
-}
-
 fn whole() -> Vec<usize> {
     vec![1]
 }
 
 impl FederationConfig {
-    /// What is wrong with it, if anything.
-    pub(crate) fn problem(&self) -> Option<String> {
-        let twice = |i: usize| self.arms[..i].contains(&self.arms[i]);
-        if self.arms.is_empty() || (0..self.arms.len()).any(twice) {
+    fn ways(&self, network: bool) -> Vec<Way> {
+        let usual = match network {
+            true => vec![Way::Local, Way::Federated],
+            false => vec![Way::Local, Way::Federated, Way::Personalised],
+        };
+        self.arms.clone().unwrap_or(usual)
+    }
+
+    /// What is wrong with it for a recipe, if anything.
+    pub(crate) fn problem(&self, recipe: &Recipe) -> Option<String> {
+        let network = Averaging::suits(recipe);
+        if network && self.cold_start_days.is_some() {
+            return Some(
+                "`cold_start_days` is for detectors that are fitted from sums, not for networks".into(),
+            );
+        }
+        if !network && (self.rounds.is_some() || self.strategy.is_some()) {
+            return Some(
+                "`rounds` and `strategy` are for networks; other detectors are fitted from sums".into(),
+            );
+        }
+        if let Some(rounds) = self.rounds.filter(|r| !(1..=100_000).contains(r)) {
+            return Some(format!(
+                "`rounds` is a whole number from 1 to 100000, not {rounds}"
+            ));
+        }
+        let arms = self.ways(network);
+        if network && arms.contains(&Way::Personalised) {
+            return Some("networks are learnt \"local\" or \"federated\", not \"personalised\"".into());
+        }
+        let twice = |i: usize| arms[..i].contains(&arms[i]);
+        if arms.is_empty() || (0..arms.len()).any(twice) {
             return Some(
                 "`arms` names each of \"local\", \"federated\", \"personalised\" at most once".to_owned(),
             );
@@ -79,6 +110,8 @@ pub(crate) fn arms(
     nodes: &dyn History,
     prefix: &str,
 ) -> Result<Vec<Arm>> {
+    let network = Averaging::suits(&backtest.recipe);
+    let ways = config.ways(network);
     let mut arms: Vec<Arm> = vec![];
     for part in &config.reduce {
         let size = match part {
@@ -95,27 +128,18 @@ pub(crate) fn arms(
             keep: Keep::Part(*part),
         };
         let bar = bar(&format!("{prefix}federated{size}"), ROUNDS * nodes.nodes());
-        let compared = compare(&backtest, &history, &|| bar.inc(1))?;
+        let (mut outcomes, choices) = learnt(config, &backtest, &history, &|| bar.inc(1))?;
         bar.finish_and_clear();
-        let mut outcomes = [
-            (Way::Local, Some(compared.local)),
-            (Way::Federated, Some(compared.federated)),
-            (Way::Personalised, Some(compared.personalised)),
-        ];
         let first = arms.len();
-        for way in &config.arms {
-            let outcome = outcomes
-                .iter_mut()
-                .find(|(w, _)| w == way)
-                .and_then(|(_, o)| o.take());
-            let Some(outcome) = outcome else {
+        for way in &ways {
+            let Some(at) = outcomes.iter().position(|(w, _)| w == way) else {
                 continue;
             };
-            let choices = if *way == Way::Personalised {
-                compared.choices.clone()
-            } else {
-                vec![]
+            let choices = match way {
+                Way::Personalised => choices.clone(),
+                _ => vec![],
             };
+            let outcome = outcomes.swap_remove(at).1;
             arms.push(arm(
                 format!("{prefix}{}{size}", way.name()),
                 &backtest,
@@ -123,7 +147,7 @@ pub(crate) fn arms(
                 choices,
             ));
         }
-        against_local(&mut arms[first..], &config.arms, first);
+        against_local(&mut arms[first..], &ways, first);
     }
     if let Some(days) = config.cold_start_days {
         let keep = Keep::Seconds((days * 86_400.0) as i64);
@@ -149,6 +173,30 @@ pub(crate) fn arms(
         eprintln!("synod: federation: node {index} was left out: {problem}");
     }
     Ok(arms)
+}
+
+/// What every way of learning comes to, and how nodes chose between them.
+fn learnt(
+    config: &FederationConfig,
+    backtest: &Backtest,
+    history: &dyn History,
+    done: &(dyn Fn() + Sync),
+) -> Result<(Vec<(Way, Outcome)>, Vec<Choice>)> {
+    if Averaging::suits(&backtest.recipe) {
+        let averaging = Averaging {
+            strategy: config.strategy.clone().unwrap_or_default(),
+            rounds: config.rounds.unwrap_or(ROUNDS_OF_NETWORKS),
+        };
+        let (local, federated) = averaging.compare(backtest, history, done)?;
+        return Ok((vec![(Way::Local, local), (Way::Federated, federated)], vec![]));
+    }
+    let compared = compare(backtest, history, done)?;
+    let outcomes = vec![
+        (Way::Local, compared.local),
+        (Way::Federated, compared.federated),
+        (Way::Personalised, compared.personalised),
+    ];
+    Ok((outcomes, compared.choices))
 }
 
 fn arm(name: String, backtest: &Backtest, outcome: Outcome, choices: Vec<Choice>) -> Arm {
