@@ -74,13 +74,10 @@ impl Moments {
             .for_each(|(a, b)| *a += b);
     }
 
-    /// Adds as many rows around the mean that vary as a covariance says.
+    /// Adds as many rows around the centre, 0, that vary as a covariance says.
     pub fn lean(&mut self, rows: f64, covariance: &[f64]) {
-        let (mean, n) = (self.mean(), self.sum.len());
-        for (i, (product, entry)) in self.products.iter_mut().zip(covariance).enumerate() {
-            *product += rows * (entry + mean[i / n] * mean[i % n]);
-        }
-        self.sum.iter_mut().zip(&mean).for_each(|(s, m)| *s += rows * m);
+        let products = self.products.iter_mut().zip(covariance);
+        products.for_each(|(product, entry)| *product += rows * entry);
         self.count += rows;
     }
 
@@ -112,18 +109,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn leaning_moves_the_covariance_and_not_the_mean() {
+    fn leaning_is_as_if_rows_around_the_centre_had_been_seen() {
         let rows = Rows::new(2, vec![1.0, 2.0, 3.0, 1.0, 5.0, 6.0, 7.0, 3.0]);
-        let mut moments = Moments::of(&rows);
-        let (mean, before) = (moments.mean(), moments.covariance());
-        let other = [4.0, -1.0, -1.0, 9.0];
-        moments.lean(2.0, &other);
-        assert_eq!(moments.count(), 6.0);
-        for (a, b) in moments.mean().iter().zip(&mean) {
-            assert!((a - b).abs() < 1e-12);
-        }
-        for ((after, own), other) in moments.covariance().iter().zip(&before).zip(other) {
-            assert!((after - (4.0 * own + 2.0 * other) / 6.0).abs() < 1e-9, "{after}");
+        // Two rows whose mean is the centre, and their covariance.
+        let others = Rows::new(2, vec![2.0, -3.0, -2.0, 3.0]);
+        let mut leaning = Moments::of(&rows);
+        leaning.lean(2.0, &[4.0, -6.0, -6.0, 9.0]);
+        let mut all = Moments::of(&rows);
+        all.add(&Moments::of(&others));
+        assert_eq!(leaning.count(), 6.0);
+        assert_eq!(leaning.mean(), all.mean());
+        for (a, b) in leaning.covariance().iter().zip(all.covariance()) {
+            assert!((a - b).abs() < 1e-9, "{a} {b}");
         }
     }
 

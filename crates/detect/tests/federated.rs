@@ -96,12 +96,12 @@ fn a_node_with_a_day_of_history_is_better_off_with_the_others() {
     let (local, federated) =
         newcomers(&backtest(2), &site, Keep::Seconds(86_400), &|| {}).expect("newcomers");
     assert!(
-        fpr(&federated) < 0.7 * fpr(&local),
+        fpr(&federated) < 0.5 * fpr(&local),
         "{} {}",
         fpr(&federated),
         fpr(&local)
     );
-    assert!(federated.mean.metrics.f1 > local.mean.metrics.f1);
+    assert!(federated.mean.metrics.auroc > local.mean.metrics.auroc);
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn too_little_to_learn_from_is_an_error_of_the_node_and_not_of_all() {
 
 fn network(threads: usize) -> Backtest {
     let mut recipe = Recipe::named("autoencoder", 1).expect("a recipe");
-    recipe.set_epochs(2);
+    recipe.set_epochs(30);
     Backtest {
         recipe,
         ..backtest(threads)
@@ -254,13 +254,13 @@ fn a_network_of_all_nodes_takes_the_steps_of_one_and_does_not_depend_on_threads(
     for ((local, a), b) in local.nodes.iter().zip(&one.nodes).zip(&two.nodes) {
         assert_eq!(a.scores, b.scores);
         assert_ne!(a.scores, local.scores);
-        assert!(a.model.steps().abs_diff(local.model.steps()) <= averaging.rounds + 20);
+        let steps = [a, local].map(|n| n.model.steps() as f64);
+        assert!((steps[0] / steps[1] - 1.0).abs() < 0.2, "{steps:?}");
     }
-    // One network behind all: only calibration is a node's own.
+    let auroc = [&one, &local].map(|o| o.mean.metrics.auroc.expect("labels"));
     assert!(
-        one.mean.metrics.auroc.expect("labels") > 0.6,
-        "{:?}",
-        one.mean.metrics
+        auroc[0] > auroc[1] - 0.1,
+        "one network of all is about as good as each node's own: {auroc:?}"
     );
 }
 

@@ -27,7 +27,7 @@ fn demo_watches_a_cluster_and_leaves_a_report_and_detectors() {
         .iter()
         .filter_map(|a| a["arm"].as_str())
         .collect();
-    assert_eq!(arms, ["local", "pca", "paper"]);
+    assert_eq!(arms, ["local", "federated", "pca", "paper"]);
     let run = folder.path().join("runs/demo");
     for file in [
         "report.html",

@@ -65,16 +65,21 @@ fn pulls(gaussian: &Covariance, covariance: &[f64]) -> Vec<f64> {
     let axis = |i: usize, d: usize| f64::from(gaussian.axis(i)[d]);
     // `C A`, then `A^T C A`.
     let mut image = vec![0.0f64; n * k];
-    for i in 0..n {
-        for j in 0..n {
-            let c = covariance[i * n + j];
-            (0..k).for_each(|d| image[i * k + d] += c * axis(j, d));
+    for (row, covariances) in image
+        .chunks_exact_mut(k.max(1))
+        .zip(covariance.chunks_exact(n.max(1)))
+    {
+        for (j, c) in covariances.iter().enumerate() {
+            let axes = row.iter_mut().zip(gaussian.axis(j));
+            axes.for_each(|(sum, a)| *sum += c * f64::from(*a));
         }
     }
     let mut small = vec![0.0f64; k * k];
     for i in 0..n {
         for d in 0..k {
-            (0..k).for_each(|e| small[d * k + e] += axis(i, d) * image[i * k + e]);
+            let (part, row) = (axis(i, d), &image[i * k..][..k]);
+            let sums = small[d * k..][..k].iter_mut().zip(row);
+            sums.for_each(|(sum, b)| *sum += part * b);
         }
     }
     let one = |i: usize| {
