@@ -109,12 +109,13 @@ fn causes(causes: &[Cause]) -> Html {
 
 /// One row for metrics that are all silent.
 fn silence(silent: &[&Cause], peers: bool) -> Html {
-    let names: Vec<&str> = silent.iter().map(|c| c.metric.as_str()).collect();
+    let names: Vec<&str> = silent.iter().take(2).map(|c| c.metric.as_str()).collect();
     let shares: f64 = silent.iter().map(|c| c.share).filter(|s| s.is_finite()).sum();
     let columns: usize = if peers { 3 } else { 2 };
     html!(
-        "<tr><td class=\"name\">{}</td><td class=\"n\" colspan=\"{}\">all silent</td>{}</tr>\n",
+        "<tr><td class=\"name\">{} and {} more</td><td class=\"n\" colspan=\"{}\">all silent</td>{}</tr>\n",
         names.join(", "),
+        silent.len() - names.len(),
         columns,
         bar(shares)
     )
@@ -174,7 +175,7 @@ mod tests {
         let page = shown(&more);
         assert_eq!(page.matches("<tr><td").count(), 2, "{page}");
         assert!(
-            page.contains("a, b, d") && page.contains("all silent") && page.contains("75 %"),
+            page.contains("a, b and 1 more") && page.contains("all silent") && page.contains("75 %"),
             "{page}"
         );
     }

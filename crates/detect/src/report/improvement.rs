@@ -29,7 +29,7 @@ pub(super) fn section(report: &Report) -> Html {
         .map(|(_, title, _)| html!("<th scope=\"col\">{}</th>", title));
     html!(
         "<section>\n<h2>Learning together</h2>\n<p>Means over nodes of the difference, with 95 % intervals from drawing nodes. \
-         Below one mean no node stands still: the pictures show how F1 changed on each.</p>\n<div class=\"scroll\"><table>\n\
+         A mean hides who loses: the pictures count nodes by how their F1 changed.</p>\n<div class=\"scroll\"><table>\n\
          <thead><tr><th scope=\"col\">Difference</th>{}</tr></thead>\n<tbody>\n{}</tbody></table></div>\n{}</section>\n",
         Html::join(headings),
         Html::join(report.improvements.iter().map(row)),
@@ -87,7 +87,11 @@ fn histogram(improvement: &Improvement) -> Option<Html> {
             HEIGHT - tall,
             wide - 4,
             tall,
-            raw(if i < BARS / 2 { "0.35" } else { "0.75" })
+            raw(match i.cmp(&(BARS / 2)) {
+                std::cmp::Ordering::Less => "0.35",
+                std::cmp::Ordering::Equal => "0.55",
+                std::cmp::Ordering::Greater => "0.75",
+            })
         )
     };
     let label = format!(
@@ -97,12 +101,15 @@ fn histogram(improvement: &Improvement) -> Option<Html> {
     );
     Some(html!(
         "<figure>\n<figcaption>{}.</figcaption>\n<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\" width=\"100%\" height=\"120\" \
-         preserveAspectRatio=\"none\">{}</svg>\n</figure>\n",
+         preserveAspectRatio=\"none\">{}</svg>\n<div style=\"display:flex;justify-content:space-between\" class=\"quiet\">\
+         <span>−{}</span><span>unchanged</span><span>+{}</span></div>\n</figure>\n",
         label,
         WIDTH,
         HEIGHT,
         label,
-        Html::join(counts.iter().enumerate().map(bar))
+        Html::join(counts.iter().enumerate().map(bar)),
+        decimals(Some(widest), 2),
+        decimals(Some(widest), 2)
     ))
 }
 

@@ -74,16 +74,21 @@ pub(super) fn ticks(start: i64, end: i64, most: usize) -> Vec<(i64, String)> {
     (0..=most + 1)
         .filter_map(|i| first.checked_add(i.checked_mul(step)?))
         .filter(|t| (start..=end).contains(t))
-        .map(|t| (t, tick(t, step)))
+        .enumerate()
+        .map(|(i, t)| (t, tick(t, step, i == 0)))
         .collect()
 }
 
-fn tick(time: i64, step: i64) -> String {
+/// The day is told once, and again at midnight.
+fn tick(time: i64, step: i64, first: bool) -> String {
     let c = civil(time);
     match step {
         s if s >= 31_536_000 => format!("{} {}", month(&c), c.year),
-        s if s >= 86_400 => format!("{} {}", c.day, month(&c)),
-        s if s >= 60 => format!("{} {} {:02}:{:02}", c.day, month(&c), c.hour, c.minute),
+        s if s >= 86_400 || (s >= 60 && (first || (c.hour, c.minute) == (0, 0))) => match (s, c.hour, c.minute) {
+            (86_400.., ..) | (_, 0, 0) => format!("{} {}", c.day, month(&c)),
+            (_, hour, minute) => format!("{} {} {hour:02}:{minute:02}", c.day, month(&c)),
+        },
+        s if s >= 60 => format!("{:02}:{:02}", c.hour, c.minute),
         _ => format!("{:02}:{:02}:{:02}", c.hour, c.minute, time.rem_euclid(60)),
     }
 }
@@ -120,5 +125,13 @@ mod tests {
                 .all(|(t, _)| t % 86_400 == 0 && (start..=end).contains(t))
         );
         assert!(ticks(i64::MIN, i64::MAX, 6).len() <= 8);
+        let labels = |from: i64, to: i64| -> Vec<String> {
+            ticks(from, to, 7).into_iter().map(|(_, label)| label).collect()
+        };
+        assert_eq!(
+            labels(1_647_216_000 - 7200, 1_647_216_000 + 3600 * 9),
+            ["14 Mar", "03:00", "06:00", "09:00"]
+        );
+        assert_eq!(labels(1_647_226_800, 1_647_226_800 + 10_800)[0], "14 Mar 03:00");
     }
 }
