@@ -5,7 +5,7 @@ use synod_telemetry::{Dropped, Frame, Truth};
 
 use crate::calibrate::{AlarmPolicy, Calibrator, ONE_EVENT, Verdict, p_value};
 use crate::error::{Error, Result};
-use crate::evaluate::{Evaluation, Mean, Scored, Settings, evaluate, mean};
+use crate::evaluate::{Bootstrap, Evaluation, Mean, Scored, Settings, evaluate, intervals_over_nodes, mean};
 use crate::evidence::Evidence;
 use crate::model::{Contribution, NodeModel};
 use crate::parallel::in_order;
@@ -96,6 +96,9 @@ pub struct Outcome {
     pub failed: Vec<(usize, String)>,
 }
 
+/// Fewer nodes than this are too few to draw from.
+const FEWEST_DRAWN: usize = 3;
+
 /// Metrics listed with an alarm.
 const LISTED: usize = 8;
 
@@ -175,11 +178,11 @@ impl Outcome {
             return Err(Error::Setting(format!("no node could be learnt: {first}")));
         }
         let figures: Vec<_> = nodes.iter().map(|n| n.evaluation.metrics).collect();
-        Ok(Outcome {
-            mean: mean(&figures),
-            nodes,
-            failed,
-        })
+        let mut mean = mean(&figures);
+        if figures.len() >= FEWEST_DRAWN {
+            mean.intervals = intervals_over_nodes(&figures, &Bootstrap::default());
+        }
+        Ok(Outcome { mean, nodes, failed })
     }
 }
 

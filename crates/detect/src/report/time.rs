@@ -84,10 +84,12 @@ fn tick(time: i64, step: i64, first: bool) -> String {
     let c = civil(time);
     match step {
         s if s >= 31_536_000 => format!("{} {}", month(&c), c.year),
-        s if s >= 86_400 || (s >= 60 && (first || (c.hour, c.minute) == (0, 0))) => match (s, c.hour, c.minute) {
-            (86_400.., ..) | (_, 0, 0) => format!("{} {}", c.day, month(&c)),
-            (_, hour, minute) => format!("{} {} {hour:02}:{minute:02}", c.day, month(&c)),
-        },
+        s if s >= 86_400 || (s >= 60 && (first || (c.hour, c.minute) == (0, 0))) => {
+            match (s, c.hour, c.minute) {
+                (86_400.., ..) | (_, 0, 0) => format!("{} {}", c.day, month(&c)),
+                (_, hour, minute) => format!("{} {} {hour:02}:{minute:02}", c.day, month(&c)),
+            }
+        }
         s if s >= 60 => format!("{:02}:{:02}", c.hour, c.minute),
         _ => format!("{:02}:{:02}:{:02}", c.hour, c.minute, time.rem_euclid(60)),
     }

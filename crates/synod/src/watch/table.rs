@@ -174,15 +174,30 @@ pub(crate) fn print(out: &mut impl Write, arms: &[Arm], nodes: bool) -> std::io:
             }
         }
         line(out, &arm.name, &arm.outcome.mean.metrics)?;
+        intervals(out, &arm.outcome.mean, wide)?;
     }
     writeln!(
         out,
-        "\nMeans over nodes. F1, precision, recall and FPR count windows at the calibrated threshold; best F1 is the"
+        "\nMeans over nodes and, below, 95 % intervals from drawing nodes. F1, precision, recall and FPR count windows at the calibrated threshold; best F1 is the"
     )?;
     writeln!(
         out,
         "best of any threshold, which nobody has in use. False alarms are per node and 30 days. No point adjustment."
     )
+}
+
+/// The line below an arm's means; none without intervals.
+fn intervals(out: &mut dyn Write, mean: &Mean, wide: usize) -> std::io::Result<()> {
+    if mean.intervals.is_empty() {
+        return Ok(());
+    }
+    write!(out, "{:wide$}", "")?;
+    for (_, metric, digits) in COLUMNS {
+        let range = mean.intervals.get(metric);
+        let range = range.map(|i| format!("{:.digits$}-{:.digits$}", i.low, i.high));
+        write!(out, "{:>14}", range.unwrap_or_default())?;
+    }
+    writeln!(out)
 }
 
 /// The figures of all arms, as one document.
