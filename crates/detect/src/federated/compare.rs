@@ -32,7 +32,7 @@ pub struct Compared {
 }
 
 /// How a node chose on the last quarter of its own training time, without labels: it learns with others unless they make
-/// its windows, or those of nodes on the whole, clearly harder to foretell.
+/// its windows, or those of most nodes, clearly harder to foretell.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Choice {
     /// The node.
@@ -96,10 +96,13 @@ pub fn compare(backtest: &Backtest, history: &dyn History, done: &(dyn Fn() + Sy
     })
 }
 
-/// Whether nodes are of one kind on the whole: a node is measured by all of them, not only by its like.
+/// Whether most nodes are of one kind: a node is measured by all of them, not only by its like.
 fn alike(drafts: &[Result<Both>]) -> bool {
-    let gains: Vec<f64> = drafts.iter().flatten().map(|both| both.together.gain).collect();
-    gains.iter().sum::<f64>() > -TOLERATED * gains.len() as f64
+    let mut gains: Vec<f64> = drafts.iter().flatten().map(|both| both.together.gain).collect();
+    gains.sort_by(f64::total_cmp);
+    gains
+        .get(gains.len() / 2)
+        .is_some_and(|middle| *middle > -TOLERATED)
 }
 
 /// Every node in turn as one that has just joined, with little history of its own and a fleet of all others: what it has

@@ -116,12 +116,15 @@ pub(crate) fn differences(out: &mut impl Write, arms: &[Arm]) -> std::io::Result
     )?;
     for arm in arms.iter().filter(|arm| !arm.choices.is_empty()) {
         let alone = arm.choices.iter().filter(|c| !c.federated).count();
-        writeln!(
-            out,
-            "{}: {alone} of {} nodes chose to learn alone: others make the last quarter of their training time harder to foretell.",
-            arm.name,
-            arm.choices.len()
-        )?;
+        match alone {
+            0 => writeln!(out, "{}: no node chose to learn alone.", arm.name)?,
+            _ => writeln!(
+                out,
+                "{}: {alone} of {} nodes chose to learn alone: others make the last quarter of their training time harder to foretell.",
+                arm.name,
+                arm.choices.len()
+            )?,
+        }
     }
     Ok(())
 }
