@@ -176,12 +176,15 @@ pub(crate) fn arms(
 }
 
 /// What every way of learning comes to, and how nodes chose between them.
+type Learnt = (Vec<(Way, Outcome)>, Vec<Choice>);
+
+/// Learns in every way.
 fn learnt(
     config: &FederationConfig,
     backtest: &Backtest,
     history: &dyn History,
     done: &(dyn Fn() + Sync),
-) -> Result<(Vec<(Way, Outcome)>, Vec<Choice>)> {
+) -> Result<Learnt> {
     if Averaging::suits(&backtest.recipe) {
         let averaging = Averaging {
             strategy: config.strategy.clone().unwrap_or_default(),
