@@ -107,7 +107,7 @@ impl Covariance {
         let mut along = self.coordinates(out, 1);
         along.iter_mut().zip(&self.precision).for_each(|(a, p)| *a *= p);
         for (i, o) in out.iter_mut().enumerate() {
-            *o = self.rest * *o + self.axis(i).iter().zip(&along).map(|(a, s)| a * s).sum::<f32>();
+            *o = self.rest * *o + dot(self.axis(i), &along);
         }
     }
 
@@ -135,6 +135,20 @@ impl Covariance {
     }
 }
 
+/// Sums that do not wait for each other, so that the compiler can keep them in one register.
+fn dot(a: &[f32], b: &[f32]) -> f32 {
+    let mut sums = [0.0f32; 16];
+    let (heads, tails) = (a.chunks_exact(16), b.chunks_exact(16));
+    let rest = heads.remainder().iter().zip(tails.remainder());
+    let rest: f32 = rest.map(|(x, y)| x * y).sum();
+    for (x, y) in heads.zip(tails) {
+        for i in 0..16 {
+            sums[i] += x[i] * y[i];
+        }
+    }
+    sums.iter().sum::<f32>() + rest
+}
+
 /// Rows that are handled together.
 pub(super) const BATCH: usize = 16;
 
@@ -152,7 +166,7 @@ impl Detector for Covariance {
             let k = self.precision.len();
             for (i, row) in centred.chunks_exact(n).enumerate() {
                 let along = &along[i * k..(i + 1) * k];
-                let whole: f32 = row.iter().map(|x| x * x).sum::<f32>() * self.rest;
+                let whole = dot(row, row) * self.rest;
                 let known: f32 = along.iter().zip(&self.precision).map(|(a, p)| a * a * p).sum();
                 sizes.push(((whole + known) / n as f32).max(0.0));
             }
