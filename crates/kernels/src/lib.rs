@@ -27,13 +27,14 @@ pub mod reduce;
 mod share;
 pub mod update;
 mod vector;
+mod workers;
 
 pub use buffer::{Buffer, Span};
 pub use chain::{Access, Binary, Chain, ChainError, Instr, Reg, Source, Unary};
 pub use conv::{Conv, ConvEpilogue, Filter, Geometry, GeometryError, PackedFilter};
 pub use dense::{Activation, Dense, Gate};
 pub use gemm::{Bias, Epilogue, Matrix, Pack, Packed, gemm, gemm_packed, gemm_with, gemm_workspace};
-pub use int8::{ByteFilter, dequantise, requantise};
+pub use int8::{ByteFilter, ByteResults, ByteWorkspace, Requantise, add_bytes, dequantise, quantise};
 pub use layout::{gather_rows, prefetch_rows, transpose};
 pub use level::{Level, LevelError, Simd};
 pub use lstm::{Lstm, LstmCotangents, LstmInputs};

@@ -1,6 +1,6 @@
 //! The loops around the register tile: groups, bands, blocks of channels, and shares for the threads.
 
-use std::{ops::Range, thread};
+use std::ops::Range;
 
 use super::{
     band::{Bands, MOST_PLACES, Places},
@@ -10,7 +10,7 @@ use super::{
     finish::Finish,
     tile::{BandTile, Runs},
 };
-use crate::level::Simd;
+use crate::{level::Simd, share::on_threads_with};
 
 /// Floats of a band's copy that stay in the L2 cache beside the panels.
 const COPY: usize = 40 << 10;
@@ -74,18 +74,9 @@ impl Plan {
             finish,
             target: target.as_mut_ptr(),
         };
-        let mut copies = workspace.chunks_exact_mut(self.bands.copy_len(self.layout.block).max(1));
-        let mut copy = || copies.next().unwrap_or_default();
-        let threads = self.threads();
-        if threads == 1 {
-            return job.share(0, copy());
-        }
-        thread::scope(|scope| {
-            for index in 1..threads {
-                let (job, copy) = (&job, copy());
-                scope.spawn(move || job.share(index, copy));
-            }
-            job.share(0, copy());
+        let each = self.bands.copy_len(self.layout.block);
+        on_threads_with(self.threads(), workspace, each, |index, copy| {
+            job.share(index, copy)
         });
     }
 
