@@ -53,7 +53,14 @@ impl Plan {
 
     /// Floats of workspace, besides those of the packed weights.
     pub(super) fn workspace(&self) -> usize {
-        self.bands.copy_len(self.layout.block) * self.threads()
+        self.copy_len() * self.threads()
+    }
+
+    fn copy_len(&self) -> usize {
+        match self.bands.is_direct() {
+            true => 0,
+            false => self.bands.copy_len(self.layout.block),
+        }
     }
 
     /// Computes all results from packed weights.
@@ -74,8 +81,7 @@ impl Plan {
             finish,
             target: target.as_mut_ptr(),
         };
-        let each = self.bands.copy_len(self.layout.block);
-        on_threads_with(self.threads(), workspace, each, |index, copy| {
+        on_threads_with(self.threads(), workspace, self.copy_len(), |index, copy| {
             job.share(index, copy)
         });
     }
@@ -148,14 +154,20 @@ impl Job<'_> {
             shape, layout, bands, ..
         } = self.plan;
         let first = group * shape.depth;
-        if shape.taps() > 0 && !channels.is_empty() {
-            let channels = first + channels.start..first + channels.end;
-            bands.copy(self.simd, band, self.source, channels, copy);
-        }
+        let of_all = first + channels.start..first + channels.end;
+        let (copy, pixel): (&[f32], usize) = if bands.is_direct() {
+            let start = bands.first_pixel(band) * shape.source_pitch() + of_all.start;
+            (&self.source[start.min(self.source.len())..], shape.source_pitch())
+        } else {
+            if shape.taps() > 0 && !channels.is_empty() {
+                bands.copy(self.simd, band, self.source, of_all, copy);
+            }
+            (copy, channels.len())
+        };
         let tile = BandTile {
             places: places.as_slice(),
             copy,
-            pixel: channels.len(),
+            pixel,
             runs: self.plan.runs(channels.len()),
             panels: &self.panels[layout.panels(group, &channels)],
             columns,

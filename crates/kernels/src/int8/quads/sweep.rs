@@ -50,8 +50,16 @@ impl Plan {
         self.grid[0] * self.grid[1]
     }
 
+    /// Whether the tiles read the images as they are.
+    fn is_direct(&self) -> bool {
+        self.bands.is_direct() && self.shape.groups == 1 && self.shape.depth.is_multiple_of(4)
+    }
+
     fn copy_len(&self) -> usize {
-        self.bands.copy_len(padded(self.shape.depth))
+        match self.is_direct() {
+            true => 0,
+            false => self.bands.copy_len(padded(self.shape.depth)),
+        }
     }
 
     pub(in crate::int8) fn workspace(&self) -> usize {
@@ -116,7 +124,12 @@ impl Job<'_> {
             true => ([down.taps, 1], across.taps * pixel),
             false => ([down.taps, across.taps], pixel),
         };
-        self.copy(band, group * shape.depth..(group + 1) * shape.depth, copy);
+        let copy: &[u8] = if self.plan.is_direct() {
+            &self.x[bands.first_pixel(band) * pixel..]
+        } else {
+            self.copy(band, group * shape.depth..(group + 1) * shape.depth, copy);
+            copy
+        };
         let (panels, column_sums) = self.panels.part(group, columns.clone());
         let tile = BandTile {
             places: places.as_slice(),
