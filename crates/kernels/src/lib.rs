@@ -2,7 +2,7 @@
 //! elementwise chains and reductions, each written once over a vector type and compiled for every instruction set in [`Level`].
 //!
 //! Every kernel takes a [`Simd`] token first, checks its slices' lengths (a mismatch is a bug of the caller and
-//! panics), allocates nothing, and adds in a fixed order: the same level gives the same bits every time, whatever
+//! panics), allocates nothing on one thread (a [`ByteWorkspace`] grows), and adds in a fixed order: the same level gives the same bits every time, whatever
 //! the number of threads. Different levels may differ in the last bits.
 //!
 //! This is the only crate of the workspace with `unsafe` in it.

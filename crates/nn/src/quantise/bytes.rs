@@ -335,8 +335,8 @@ impl Run<'_> {
                     from: *from,
                 };
                 match i + 1 == last {
-                    true => self.to_numbers(product, &values[*from], *relu, outputs),
-                    false => y = self.to_bytes(product, &values[*from], i + 1, *relu),
+                    true => self.product_in_numbers(product, &values[*from], *relu, outputs),
+                    false => y = self.product_in_bytes(product, &values[*from], i + 1, *relu),
                 }
                 layer += 1;
             } else {
@@ -365,7 +365,7 @@ impl Run<'_> {
         );
     }
 
-    fn to_bytes(&mut self, product: Product, x: &[u8], to: usize, relu: bool) -> Vec<u8> {
+    fn product_in_bytes(&mut self, product: Product, x: &[u8], to: usize, relu: bool) -> Vec<u8> {
         let layer = &self.model.layers[product.layer];
         let (step, to) = (self.grid(product.from).scale, self.grid(to));
         let scales: Vec<f32> = layer.scales.iter().map(|w| step * w / to.scale).collect();
@@ -381,7 +381,7 @@ impl Run<'_> {
         y
     }
 
-    fn to_numbers(&mut self, product: Product, x: &[u8], relu: bool, outputs: &mut Vec<f32>) {
+    fn product_in_numbers(&mut self, product: Product, x: &[u8], relu: bool, outputs: &mut Vec<f32>) {
         let layer = &self.model.layers[product.layer];
         let step = self.grid(product.from).scale;
         let scales: Vec<f32> = layer.scales.iter().map(|w| step * w).collect();
