@@ -22,7 +22,7 @@ RECORDS = HERE / "results" / "records"
 PROCESS_LIMIT = 900  # seconds
 QUIET, PATIENCE = 0.2, 10  # wait until less than so many CPUs are busy, for at most so many seconds
 
-SYNOD, TWO_CLIENTS = "Synod", "Synod, two clients on two threads"
+SYNOD, TWO_CLIENTS, BYTES = "Synod", "Synod, two clients on two threads", "Synod, int8"
 
 
 class Rival:
@@ -32,12 +32,13 @@ class Rival:
 
 class Workload:
     """What is run, who is compared, and the bars: `best_bar` against whichever rival is fastest in a round, `memory_bar`
-    for Synod's peak memory as a share of that of the named rival."""
+    for Synod's peak memory as a share of that of the named rival, `bytes_bar` for how many times faster it is in int8."""
 
     def __init__(self, title, arguments, rivals, field="samples_per_second", unit="samples/s", threads=1, records=False,
-                 best_bar=None, memory_bar=None):
+                 best_bar=None, memory_bar=None, bytes_bar=None):
         self.title, self.arguments, self.rivals, self.field, self.unit = title, arguments, rivals, field, unit
         self.threads, self.records, self.best_bar, self.memory_bar = threads, records, best_bar, memory_bar
+        self.bytes_bar = bytes_bar
 
 
 # A bar is the least acceptable ratio rival / Synod in seconds, that is, how many times faster Synod must be.
@@ -111,9 +112,11 @@ WORKLOADS = {
                                ["resnet50-train", "--batch", "8"], [*IMAGES, *GRAPHS], "peak_memory_mb",
                                "MB at the peak", threads=2, best_bar=1.0, memory_bar=("PyTorch eager", 1.0)),
     "resnet50-inference-1": Workload("ResNet-50 inference, f32, batch 1, two threads",
-                                     ["resnet50-inference", "--batch", "1"], RESNET_INFERENCE, threads=2),
+                                     ["resnet50-inference", "--batch", "1"], RESNET_INFERENCE, threads=2,
+                                     bytes_bar=2),
     "resnet50-inference-8": Workload("ResNet-50 inference, f32, batch 8, two threads",
-                                     ["resnet50-inference", "--batch", "8"], RESNET_INFERENCE, threads=2),
+                                     ["resnet50-inference", "--batch", "8"], RESNET_INFERENCE, threads=2,
+                                     bytes_bar=2),
     "record-scan": Workload("Scan of 1,000,000 rows of 40 for a time range and a label, one thread", ["record-scan"],
                             [Rival("pyarrow, Parquet as by default", "pyarrow", "default", 1.0),
                              Rival("pyarrow, Parquet plain", "pyarrow", "plain", 1.0)],
@@ -225,6 +228,8 @@ def rounds_of(name, commands, options, log):
     contenders = {SYNOD: (SYNOD, [*arguments, "--threads", threads, "--json"])}
     if name == "autoencoder":
         contenders[TWO_CLIENTS] = (SYNOD, [*arguments, "--threads", "2", "--json"])
+    if workload.bytes_bar:
+        contenders[BYTES] = (SYNOD, [*arguments, "--int8", "--threads", threads, "--json"])
     for rival in workload.rivals:
         contenders[rival.name] = (rival.script, [*arguments, "--threads", threads, "--mode", rival.mode])
     shuffle, rounds = random.Random(f"{options.seed} {name}"), []
@@ -302,6 +307,13 @@ def whole_workload_bars(workload, rounds):
         judged = verdict(median(best) >= bar) if best else "**not measured**"
         shown = spread(best, "{:.2f}".format) if best else ""
         rows.append(f"| Fastest rival of each round | | | {shown} | ≥ {bar} | {judged} |")
+    if bar := workload.bytes_bar:
+        rounds_with = [lines for lines in rounds if "median" in lines.get(BYTES, {})]
+        faster = ratios(rounds_with, SYNOD, BYTES)
+        judged = verdict(median(faster) >= bar) if faster else "**not measured**"
+        shown = spread(faster, "{:.2f}".format) if faster else ""
+        time_taken = spread(valid(rounds_with, BYTES), seconds) if rounds_with else ""
+        rows.append(f"| Synod in int8, and how many times faster than in f32 | {time_taken} | | {shown} | ≥ {bar} | {judged} |")
     if workload.memory_bar:
         name, bar = workload.memory_bar
         shares = [lines[SYNOD]["peak_memory_mb"] / lines[name]["peak_memory_mb"] for lines in rounds

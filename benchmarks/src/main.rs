@@ -89,6 +89,9 @@ enum Workload {
         /// Images at once.
         #[arg(long, default_value_t = 1)]
         batch: usize,
+        /// With weights and activations of bytes.
+        #[arg(long)]
+        int8: bool,
         #[command(flatten)]
         common: Common,
     },
@@ -165,7 +168,12 @@ fn main() -> Result<()> {
         Workload::CnnMnist(task) => tasks::train("cnn-mnist", task.batch, task.common),
         Workload::CharLstm(task) => tasks::train("char-lstm", task.batch, task.common),
         Workload::Resnet50Train { batch, common } => resnet::train(batch, common),
-        Workload::Resnet50Inference { batch, common } => resnet::infer(batch, common),
+        Workload::Resnet50Inference {
+            batch,
+            int8: false,
+            common,
+        } => resnet::infer(batch, common),
+        Workload::Resnet50Inference { batch, common, .. } => resnet::infer_bytes(batch, common),
         Workload::MakeRecords { data } => records::make(&data),
         Workload::RecordScan { data, common } => records::scan(&data, common),
         Workload::Pipeline { data, batch, common } => records::pipeline(&data, batch, common),

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use anyhow::{Result, ensure};
 use serde_json::json;
 use synod_engine::{Options, Session, compile};
+use synod_nn::quantise::Quantised;
 use synod_nn::zoo::{self, Version};
-use synod_nn::{Loss, Optimizer};
+use synod_nn::{Loss, Model, Optimizer};
 
 use super::{classes, print, rows, timed};
 use crate::Common;
@@ -63,15 +64,41 @@ pub(crate) fn infer(batch: usize, common: Common) -> Result<()> {
     let input = session.program().param_count() - 1;
     let images = rows(batch * model.input_shape().elements(), 1);
     session.param_mut(input).copy_from_slice(&images);
+    time_calls(&model, "resnet50-inference", batch, common, || {
+        session.run();
+        Ok(session.output(0)[0])
+    })
+}
+
+/// The same with weights and activations of bytes, their ranges taken from one of the images.
+pub(crate) fn infer_bytes(batch: usize, common: Common) -> Result<()> {
+    let model = zoo::resnet50(Version::V15, CLASSES, 1)?;
+    let width = model.input_shape().elements();
+    let images = rows(batch * width, 1);
+    let bytes = Quantised::calibrated(&model, &images[..width])?;
+    time_calls(&model, "resnet50-inference-int8", batch, common, || {
+        let scores = bytes.predict_on(&images, common.threads)?;
+        Ok(scores[0])
+    })
+}
+
+fn time_calls(
+    model: &Model,
+    name: &str,
+    batch: usize,
+    common: Common,
+    mut call: impl FnMut() -> Result<f32>,
+) -> Result<()> {
     // Several calls a repetition, so that one disturbance does not decide it.
     let calls = 8usize.div_ceil(batch);
     let seconds = timed(common, 2, || {
-        (0..calls).for_each(|_| session.run());
-        ensure!(session.output(0)[0].is_finite(), "the outputs are not finite");
+        for _ in 0..calls {
+            ensure!(call()?.is_finite(), "the outputs are not finite");
+        }
         Ok(())
     })?;
     let seconds = seconds.into_iter().map(|s| s / calls as f64).collect();
-    let line = json!({ "workload": "resnet50-inference", "batch": batch });
+    let line = json!({ "workload": name, "batch": batch });
     let flops = model.graph(batch)?.cost().flops as f64;
     print(line, seconds, batch as f64, flops, common.threads);
     Ok(())

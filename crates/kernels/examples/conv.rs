@@ -4,7 +4,9 @@
 
 use std::time::Instant;
 
-use synod_kernels::{Buffer, ByteFilter, Conv, ConvEpilogue, Filter, Gate, Geometry, Simd};
+use synod_kernels::{
+    Buffer, ByteFilter, ByteResults, ByteWorkspace, Conv, ConvEpilogue, Filter, Gate, Geometry, Simd,
+};
 
 fn layers() -> Vec<(String, Geometry)> {
     let same = |k: usize| [[k / 2, k / 2]; 2];
@@ -121,9 +123,10 @@ fn main() {
             Err(error) => return println!("{name}: {error}"),
         };
         let mut sums = vec![0; conv.output_len()];
-        let mut words = vec![0; conv.forward_bytes_workspace(1)];
+        let mut space = ByteWorkspace::default();
         let bytes = speed(&conv, || {
-            conv.forward_bytes(simd, &bytes, 7, &filter, &mut sums, 1, &mut words)
+            let sums = ByteResults::Sums(&mut sums);
+            conv.forward_bytes(simd, &bytes, 7, &filter, sums, 1, &mut space)
         });
         println!("{name:<40} {forward:>9.1} {reused:>9.1} {input:>9.1} {weight:>9.1} {bytes:>9.1}");
     }

@@ -2,7 +2,7 @@
 //! elementwise chains and reductions, each written once over a vector type and compiled for every instruction set in [`Level`].
 //!
 //! Every kernel takes a [`Simd`] token first, checks its slices' lengths (a mismatch is a bug of the caller and
-//! panics), allocates nothing, and adds in a fixed order: the same level gives the same bits every time, whatever
+//! panics), allocates nothing on one thread (a [`ByteWorkspace`] grows), and adds in a fixed order: the same level gives the same bits every time, whatever
 //! the number of threads. Different levels may differ in the last bits.
 //!
 //! This is the only crate of the workspace with `unsafe` in it.
@@ -27,13 +27,14 @@ pub mod reduce;
 mod share;
 pub mod update;
 mod vector;
+mod workers;
 
 pub use buffer::{Buffer, Span};
 pub use chain::{Access, Binary, Chain, ChainError, Instr, Reg, Source, Unary};
 pub use conv::{Conv, ConvEpilogue, Filter, Geometry, GeometryError, PackedFilter};
 pub use dense::{Activation, Dense, Gate};
 pub use gemm::{Bias, Epilogue, Matrix, Pack, Packed, gemm, gemm_packed, gemm_with, gemm_workspace};
-pub use int8::{ByteFilter, dequantise, requantise};
+pub use int8::{ByteFilter, ByteResults, ByteWorkspace, Requantise, add_bytes, dequantise, quantise};
 pub use layout::{gather_rows, prefetch_rows, transpose};
 pub use level::{Level, LevelError, Simd};
 pub use lstm::{Lstm, LstmCotangents, LstmInputs};

@@ -1,6 +1,8 @@
 //! Sharing out independent work among threads.
 
-use std::{ops::Range, thread};
+use std::ops::Range;
+
+use crate::workers::on_threads;
 
 /// Lengths of at most `most` that are as even as can be and add up to `all`.
 #[inline(always)]
@@ -13,39 +15,68 @@ pub(crate) fn even_parts(all: usize, most: usize) -> impl Iterator<Item = usize>
 /// With one thread nothing is allocated.
 pub(crate) fn share(threads: usize, units: usize, run: impl Fn(Range<usize>) + Sync) {
     let threads = threads.clamp(1, units.max(1));
-    let part = |index: usize| index * units / threads..(index + 1) * units / threads;
-    if threads == 1 {
-        return run(part(0));
-    }
-    thread::scope(|scope| {
-        let run = &run;
-        for index in 1..threads {
-            scope.spawn(move || run(part(index)));
-        }
-        run(part(0));
+    on_threads(threads, &|index| {
+        run(index * units / threads..(index + 1) * units / threads)
+    });
+}
+
+/// Runs `run` once for every index below `threads`, each on a thread of its own and with `each` elements of the workspace
+/// of its own. With one thread nothing is allocated.
+pub(crate) fn on_threads_with<T: Send>(
+    threads: usize,
+    workspace: &mut [T],
+    each: usize,
+    run: impl Fn(usize, &mut [T]) + Sync,
+) {
+    let needed = threads * each;
+    assert!(
+        workspace.len() >= needed,
+        "a workspace of {} elements, not {needed}",
+        workspace.len()
+    );
+    let workspace = Shared::new(workspace);
+    on_threads(threads, &|index| {
+        // SAFETY: every index comes once, and its part lies inside the workspace.
+        run(index, unsafe { workspace.part(index * each..(index + 1) * each) })
     });
 }
 
 /// A place in memory to which several threads write, each its own part.
-#[derive(Copy, Clone)]
-pub(crate) struct Shared(*mut f32);
+pub(crate) struct Shared<T = f32>(*mut T);
+
+impl<T> Copy for Shared<T> {}
+
+impl<T> Clone for Shared<T> {
+    fn clone(&self) -> Shared<T> {
+        *self
+    }
+}
 
 // SAFETY: whoever reads the pointer back vouches that the threads' parts are disjoint.
-unsafe impl Sync for Shared {}
+unsafe impl<T: Send> Sync for Shared<T> {}
 // SAFETY: as above.
-unsafe impl Send for Shared {}
+unsafe impl<T: Send> Send for Shared<T> {}
 
-impl Shared {
-    pub(crate) fn null() -> Shared {
+impl<T> Shared<T> {
+    pub(crate) fn null() -> Shared<T> {
         Shared(std::ptr::null_mut())
     }
 
-    pub(crate) fn new(slice: &mut [f32]) -> Shared {
+    pub(crate) fn new(slice: &mut [T]) -> Shared<T> {
         Shared(slice.as_mut_ptr())
     }
 
     #[inline(always)]
-    pub(crate) fn pointer(self) -> *mut f32 {
+    pub(crate) fn pointer(self) -> *mut T {
         self.0
+    }
+
+    /// A part of the slice.
+    ///
+    /// # Safety
+    /// The slice is still borrowed, the part lies inside it, and nobody else uses it.
+    pub(crate) unsafe fn part<'a>(self, range: Range<usize>) -> &'a mut [T] {
+        // SAFETY: passed on from the caller.
+        unsafe { std::slice::from_raw_parts_mut(self.0.add(range.start), range.len()) }
     }
 }

@@ -137,6 +137,18 @@ impl Bands {
         self.copy[1].dilation == 1
     }
 
+    /// Whether a band sees the source as it is, so that nothing need be copied: every result sees one pixel, its own.
+    pub(crate) fn is_direct(&self) -> bool {
+        let own =
+            |line: &Line| [line.taps, line.stride] == [1, 1] && line.low == 0 && line.source == line.results;
+        self.shape.lines.iter().all(own) && self.chunk == self.shape.lines[1].results
+    }
+
+    /// The first pixel of the source that a band sees, if it sees the source as it is.
+    pub(crate) fn first_pixel(&self, band: usize) -> usize {
+        band * self.rows * self.chunk
+    }
+
     fn columns(&self, band: usize) -> Range<usize> {
         let all = self.shape.lines[1].results;
         let left = band % all.div_ceil(self.chunk) * self.chunk;

@@ -1,6 +1,6 @@
 //! The loops around the register tile: groups, bands, blocks of channels, and shares for the threads.
 
-use std::{ops::Range, thread};
+use std::ops::Range;
 
 use super::{
     band::{Bands, MOST_PLACES, Places},
@@ -10,7 +10,7 @@ use super::{
     finish::Finish,
     tile::{BandTile, Runs},
 };
-use crate::level::Simd;
+use crate::{level::Simd, share::on_threads_with};
 
 /// Floats of a band's copy that stay in the L2 cache beside the panels.
 const COPY: usize = 40 << 10;
@@ -53,7 +53,14 @@ impl Plan {
 
     /// Floats of workspace, besides those of the packed weights.
     pub(super) fn workspace(&self) -> usize {
-        self.bands.copy_len(self.layout.block) * self.threads()
+        self.copy_len() * self.threads()
+    }
+
+    fn copy_len(&self) -> usize {
+        match self.bands.is_direct() {
+            true => 0,
+            false => self.bands.copy_len(self.layout.block),
+        }
     }
 
     /// Computes all results from packed weights.
@@ -74,18 +81,8 @@ impl Plan {
             finish,
             target: target.as_mut_ptr(),
         };
-        let mut copies = workspace.chunks_exact_mut(self.bands.copy_len(self.layout.block).max(1));
-        let mut copy = || copies.next().unwrap_or_default();
-        let threads = self.threads();
-        if threads == 1 {
-            return job.share(0, copy());
-        }
-        thread::scope(|scope| {
-            for index in 1..threads {
-                let (job, copy) = (&job, copy());
-                scope.spawn(move || job.share(index, copy));
-            }
-            job.share(0, copy());
+        on_threads_with(self.threads(), workspace, self.copy_len(), |index, copy| {
+            job.share(index, copy)
         });
     }
 
@@ -157,14 +154,20 @@ impl Job<'_> {
             shape, layout, bands, ..
         } = self.plan;
         let first = group * shape.depth;
-        if shape.taps() > 0 && !channels.is_empty() {
-            let channels = first + channels.start..first + channels.end;
-            bands.copy(self.simd, band, self.source, channels, copy);
-        }
+        let of_all = first + channels.start..first + channels.end;
+        let (copy, pixel): (&[f32], usize) = if bands.is_direct() {
+            let start = bands.first_pixel(band) * shape.source_pitch() + of_all.start;
+            (&self.source[start.min(self.source.len())..], shape.source_pitch())
+        } else {
+            if shape.taps() > 0 && !channels.is_empty() {
+                bands.copy(self.simd, band, self.source, of_all, copy);
+            }
+            (copy, channels.len())
+        };
         let tile = BandTile {
             places: places.as_slice(),
             copy,
-            pixel: channels.len(),
+            pixel,
             runs: self.plan.runs(channels.len()),
             panels: &self.panels[layout.panels(group, &channels)],
             columns,

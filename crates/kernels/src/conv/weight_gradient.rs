@@ -3,7 +3,7 @@
 //! A tile's rows are taps and channels of the images, its columns channels of the results. The sum goes band by band,
 //! in an order that does not depend on the threads, which share out columns and rows.
 
-use std::{ops::Range, thread};
+use std::ops::Range;
 
 use super::{
     band::{Bands, MOST_PLACES, Place, Places},
@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     level::{Kernel, Simd},
+    share::on_threads_with,
     vector::{Vector, load_up_to},
 };
 
@@ -99,17 +100,8 @@ impl Plan {
             dw: dw.as_mut_ptr(),
         };
         let threads = self.grid[0] * self.grid[1];
-        let mut shares = workspace.chunks_exact_mut(self.thread_workspace().max(1));
-        let mut share = || shares.next().unwrap_or_default();
-        if threads == 1 {
-            return job.share(0, share());
-        }
-        thread::scope(|scope| {
-            for index in 1..threads {
-                let (job, share) = (&job, share());
-                scope.spawn(move || job.share(index, share));
-            }
-            job.share(0, share());
+        on_threads_with(threads, workspace, self.thread_workspace(), |index, share| {
+            job.share(index, share)
         });
     }
 }

@@ -3,8 +3,10 @@
 
 use crate::{
     level::{Kernel, Level, Simd},
+    share::Shared,
     update::{Assign, Hyper, Rule, Step, UseStep},
     vector::{MAX_LANES, Vector},
+    workers::on_threads,
 };
 
 mod backward;
@@ -161,6 +163,7 @@ impl Dense {
         y: &mut [f32],
         threads: usize,
     ) {
+        self.check_len("y", y.len(), self.rows * self.outputs);
         let share = self.rows.div_ceil(threads.max(1)).next_multiple_of(sparse::ROWS);
         let way = Way {
             stride: self.outputs,
@@ -169,17 +172,17 @@ impl Dense {
         if share >= self.rows || self.inputs == 0 || self.outputs == 0 {
             return self.forward_as(simd, x, w, bias, act, y, way);
         }
-        let part = |x: &[f32], y: &mut [f32]| {
-            let rows = x.len() / self.inputs;
-            Dense { rows, ..*self }.forward_as(simd, x, w, bias, act, y, way);
-        };
-        std::thread::scope(|scope| {
-            let parts = x
-                .chunks(share * self.inputs)
-                .zip(y.chunks_mut(share * self.outputs));
-            for (x, y) in parts {
-                scope.spawn(move || part(x, y));
-            }
+        let target = Shared::new(y);
+        on_threads(self.rows.div_ceil(share), &|index| {
+            let rows = index * share..((index + 1) * share).min(self.rows);
+            let part = Dense {
+                rows: rows.len(),
+                ..*self
+            };
+            let x = &x[rows.start * self.inputs..rows.end * self.inputs];
+            // SAFETY: every index comes once, and its rows lie inside the outputs.
+            let y = unsafe { target.part(rows.start * self.outputs..rows.end * self.outputs) };
+            part.forward_as(simd, x, w, bias, act, y, way);
         });
     }
 

@@ -1,13 +1,13 @@
 //! The loops around the register tile: blocks for the caches, shares for the threads.
 
-use std::{ops::Range, thread};
+use std::ops::Range;
 
 use super::{
     Bias, Epilogue, Pack, Packed,
     blocking::{ALIGNMENT, Blocking},
     tile::{Panels, Stage},
 };
-use crate::level::Simd;
+use crate::{level::Simd, share::on_threads_with};
 
 /// Where the panels of the right operand come from.
 #[derive(Copy, Clone)]
@@ -75,21 +75,9 @@ impl<'a> Job<'a> {
             "gemm: a workspace of {} floats, not {needed}",
             workspace.len()
         );
-        let mut shares = workspace.chunks_exact_mut(blocking.thread_workspace());
-        let mut share = || {
-            shares
-                .next()
-                .expect("the workspace holds a share for every thread")
-        };
-        if blocking.threads() == 1 {
-            return self.region(&blocking, 0, share());
-        }
-        thread::scope(|scope| {
-            for index in 1..blocking.threads() {
-                let (blocking, share) = (&blocking, share());
-                scope.spawn(move || self.region(blocking, index, share));
-            }
-            self.region(&blocking, 0, share());
+        let each = blocking.thread_workspace();
+        on_threads_with(blocking.threads(), workspace, each, |index, share| {
+            self.region(&blocking, index, share)
         });
     }
 

@@ -1,10 +1,10 @@
 //! Optimiser steps by PyTorch's definitions, on a gradient in memory or on the column sums of an error.
 
-use std::thread;
-
 use crate::{
     level::{Kernel, Simd},
+    share::Shared,
     vector::{Vector, load_up_to, store_up_to},
+    workers::on_threads,
 };
 
 mod step;
@@ -118,22 +118,25 @@ pub fn update_shared(
     if threads <= 1 || part >= parameter.len() {
         return update(simd, rule, hyper, gradient, parameter, states);
     }
-    // States that the rule does not use are empty, and give no parts.
-    let [mut first, mut second] = states.map(|state| state.chunks_mut(part));
-    let mut parts = parameter.chunks_mut(part).zip(gradient.chunks(part));
-    let own = parts.next().map(|own| (own, [first.next(), second.next()]));
-    let step = |(parameter, gradient): (&mut [f32], &[f32]), states: [Option<&mut [f32]>; 2]| {
-        let states = states.map(Option::unwrap_or_default);
-        update(simd, rule, hyper, gradient, parameter, states);
-    };
-    thread::scope(|scope| {
-        for other in parts {
-            let (step, states) = (&step, [first.next(), second.next()]);
-            scope.spawn(move || step(other, states));
-        }
-        if let Some((own, states)) = own {
-            step(own, states);
-        }
+    let len = parameter.len();
+    assert!(
+        gradient.len() == len && states.iter().all(|state| state.is_empty() || state.len() == len),
+        "update: gradient or states are not as long as the parameter"
+    );
+    let lens = states.each_ref().map(|state| state.len());
+    let (parameter, states) = (Shared::new(parameter), states.map(Shared::new));
+    on_threads(len.div_ceil(part), &|index| {
+        let range = index * part..((index + 1) * part).min(len);
+        // States that the rule does not use are empty, and so are their parts.
+        let of_state = |i: usize| range.start.min(lens[i])..range.end.min(lens[i]);
+        // SAFETY: every index comes once, and its ranges lie inside the slices.
+        let (parameter, states) = unsafe {
+            (
+                parameter.part(range.clone()),
+                [0, 1].map(|i| states[i].part(of_state(i))),
+            )
+        };
+        update(simd, rule, hyper, &gradient[range.clone()], parameter, states);
     });
 }
 

@@ -1,7 +1,9 @@
 //! The model of bytes, and how it computes.
 
 use synod_engine::{Shape, Tensor};
-use synod_kernels::{ByteFilter, Conv, Geometry, Simd, dequantise, requantise};
+use synod_kernels::{
+    ByteFilter, ByteResults, ByteWorkspace, Conv, Geometry, Requantise, Simd, dequantise, quantise,
+};
 
 use super::calibrate;
 use super::emit::LEAST_WEIGHT;
@@ -194,7 +196,7 @@ impl Quantised {
             model: self,
             threads: threads.max(1),
             sums: vec![],
-            workspace: vec![],
+            workspace: ByteWorkspace::default(),
         };
         for chunk in inputs.chunks(rows * width) {
             run.chunk(chunk, chunk.len() / width, &mut outputs)?;
@@ -298,7 +300,15 @@ struct Run<'a> {
     model: &'a Quantised,
     threads: usize,
     sums: Vec<i32>,
-    workspace: Vec<i16>,
+    workspace: ByteWorkspace,
+}
+
+/// A product under way: its shape for these rows, its layer, and the value it reads.
+#[derive(Clone, Copy)]
+struct Product {
+    conv: Conv,
+    layer: usize,
+    from: usize,
 }
 
 impl Run<'_> {
@@ -310,16 +320,23 @@ impl Run<'_> {
     fn chunk(&mut self, inputs: &[f32], rows: usize, outputs: &mut Vec<f32>) -> Result<()> {
         let model = self.model;
         let input = self.grid(0);
-        let mut values: Vec<Vec<u8>> = vec![inputs.iter().map(|&x| input.byte(x)).collect()];
+        let mut bytes = vec![0; inputs.len()];
+        quantise(model.simd, inputs, input.scale, input.zero_point, &mut bytes);
+        let mut values = vec![bytes];
         let mut layer = 0;
         let last = model.network.steps.len();
         for (i, step) in model.network.steps.iter().enumerate() {
             let mut y = vec![];
             if let Step::Product { from, form, relu } = step {
-                self.multiply(form, layer, *from, &values[*from], rows)?;
+                let conv = Conv::new(geometry(form, rows)).map_err(|e| Error::Setting(e.to_string()))?;
+                let product = Product {
+                    conv,
+                    layer,
+                    from: *from,
+                };
                 match i + 1 == last {
-                    true => self.to_numbers(layer, *from, *relu, outputs),
-                    false => y = self.to_bytes(layer, [*from, i + 1], *relu),
+                    true => self.product_in_numbers(product, &values[*from], *relu, outputs),
+                    false => y = self.product_in_bytes(product, &values[*from], i + 1, *relu),
                 }
                 layer += 1;
             } else {
@@ -336,46 +353,56 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn multiply(&mut self, form: &Form, layer: usize, from: usize, x: &[u8], rows: usize) -> Result<()> {
-        let conv = Conv::new(geometry(form, rows)).map_err(|e| Error::Setting(e.to_string()))?;
-        self.sums.resize(conv.output_len(), 0);
-        let needed = conv.forward_bytes_workspace(self.threads);
-        self.workspace.resize(self.workspace.len().max(needed), 0);
-        conv.forward_bytes(
+    fn multiply(&mut self, product: Product, x: &[u8], results: ByteResults<'_>) {
+        product.conv.forward_bytes(
             self.model.simd,
             x,
-            self.grid(from).zero_point,
-            &self.model.filters[layer],
-            &mut self.sums,
+            self.grid(product.from).zero_point,
+            &self.model.filters[product.layer],
+            results,
             self.threads,
             &mut self.workspace,
         );
-        Ok(())
     }
 
-    fn to_bytes(&self, layer: usize, [from, to]: [usize; 2], relu: bool) -> Vec<u8> {
-        let (layer, x, to) = (&self.model.layers[layer], self.grid(from).scale, self.grid(to));
-        let scales: Vec<f32> = layer.scales.iter().map(|w| x * w / to.scale).collect();
+    fn product_in_bytes(&mut self, product: Product, x: &[u8], to: usize, relu: bool) -> Vec<u8> {
+        let layer = &self.model.layers[product.layer];
+        let (step, to) = (self.grid(product.from).scale, self.grid(to));
+        let scales: Vec<f32> = layer.scales.iter().map(|w| step * w / to.scale).collect();
         let bias: Vec<f32> = layer.bias.iter().map(|b| b / to.scale).collect();
-        let mut y = vec![0; self.sums.len()];
-        requantise(&self.sums, &scales, &bias, to.zero_point, relu, &mut y);
+        let mut y = vec![0; product.conv.output_len()];
+        let requantise = Requantise {
+            scales: &scales,
+            bias: &bias,
+            zero_point: to.zero_point,
+            relu,
+        };
+        self.multiply(product, x, ByteResults::Bytes(requantise, &mut y));
         y
     }
 
-    fn to_numbers(&self, layer: usize, from: usize, relu: bool, outputs: &mut Vec<f32>) {
-        let (layer, x) = (&self.model.layers[layer], self.grid(from).scale);
-        let scales: Vec<f32> = layer.scales.iter().map(|w| x * w).collect();
+    fn product_in_numbers(&mut self, product: Product, x: &[u8], relu: bool, outputs: &mut Vec<f32>) {
+        let layer = &self.model.layers[product.layer];
+        let step = self.grid(product.from).scale;
+        let scales: Vec<f32> = layer.scales.iter().map(|w| step * w).collect();
+        let mut sums = std::mem::take(&mut self.sums);
+        sums.resize(product.conv.output_len(), 0);
+        self.multiply(product, x, ByteResults::Sums(&mut sums));
         let start = outputs.len();
-        outputs.resize(start + self.sums.len(), 0.0);
-        dequantise(&self.sums, &scales, &layer.bias, &mut outputs[start..]);
+        outputs.resize(start + sums.len(), 0.0);
+        dequantise(&sums, &scales, &layer.bias, &mut outputs[start..]);
         if relu {
             outputs[start..].iter_mut().for_each(|y| *y = y.max(0.0));
         }
+        self.sums = sums;
     }
 
     /// All steps but products.
     fn rest(&self, step: &Step, to: usize, values: &mut [Vec<u8>], rows: usize) -> Vec<u8> {
         let from = step.sources()[0];
+        if matches!(step, Step::Reshape { .. }) && self.model.last_use[from] + 1 == to {
+            return std::mem::take(&mut values[from]);
+        }
         let shape = &self.model.shapes[to];
         let mut y = vec![0; rows * shape.iter().product::<usize>()];
         let (x, places) = (
@@ -385,7 +412,15 @@ impl Run<'_> {
         match step {
             Step::Add { from: [a, b], relu } => {
                 let pair = |i: usize| (&values[i][..], self.grid(i));
-                pool::add(pair(*a), pair(*b), self.grid(to), *relu, &mut y);
+                pool::add(
+                    self.model.simd,
+                    pair(*a),
+                    pair(*b),
+                    self.grid(to),
+                    *relu,
+                    &mut y,
+                    self.threads,
+                );
             }
             Step::MaxPool { window, .. } => pool::max(window, places, self.grid(from), x, &mut y),
             Step::AveragePool {

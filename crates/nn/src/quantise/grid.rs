@@ -39,10 +39,6 @@ impl Grid {
         self.scale.is_normal() && self.scale > 0.0
     }
 
-    pub(super) fn byte(&self, x: f32) -> u8 {
-        self.level(x / self.scale)
-    }
-
     /// The byte of a number of steps, halves to even.
     pub(super) fn level(&self, steps: f32) -> u8 {
         (steps.round_ties_even() + f32::from(self.zero_point)).clamp(0.0, 255.0) as u8
@@ -70,8 +66,8 @@ mod tests {
             let grid = Grid::covering(least, most);
             let x = least + share * width;
             // The zero point is rounded, so an end may lie half a step outside.
-            prop_assert!((grid.number(grid.byte(x)) - x).abs() <= 1.001 * grid.scale);
-            prop_assert_eq!(grid.number(grid.byte(0.0)), 0.0);
+            prop_assert!((grid.number(grid.level(x / grid.scale)) - x).abs() <= 1.001 * grid.scale);
+            prop_assert_eq!(grid.number(grid.level(0.0)), 0.0);
         }
     }
 
@@ -79,7 +75,7 @@ mod tests {
     fn a_value_that_is_always_zero_has_a_grid_too() {
         for grid in [Grid::covering(0.0, 0.0), Grid::covering(f32::NAN, f32::NAN)] {
             assert!(grid.is_sound());
-            assert_eq!(grid.number(grid.byte(0.0)), 0.0);
+            assert_eq!(grid.number(grid.level(0.0)), 0.0);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Pooling and sums of bytes.
 
 use synod_engine::ops::Window;
+use synod_kernels::{Simd, add_bytes};
 
 use super::grid::Grid;
 
@@ -80,13 +81,17 @@ pub(super) fn average(
 }
 
 /// `a + b`, each on a grid of its own, not below zero if `relu`.
-pub(super) fn add(a: (&[u8], Grid), b: (&[u8], Grid), to: Grid, relu: bool, y: &mut [u8]) {
-    let steps = |grid: Grid| -> [f32; 256] { std::array::from_fn(|i| grid.number(i as u8) / to.scale) };
-    let (left, right) = (steps(a.1), steps(b.1));
-    let least = if relu { to.zero_point } else { 0 };
-    for ((y, &a), &b) in y.iter_mut().zip(a.0).zip(b.0) {
-        *y = to.level(left[usize::from(a)] + right[usize::from(b)]).max(least);
-    }
+pub(super) fn add(
+    simd: Simd,
+    a: (&[u8], Grid),
+    b: (&[u8], Grid),
+    to: Grid,
+    relu: bool,
+    y: &mut [u8],
+    threads: usize,
+) {
+    let [a, b] = [a, b].map(|(bytes, grid)| (bytes, grid.zero_point, grid.scale / to.scale));
+    add_bytes(simd, a, b, to.zero_point, relu, y, threads);
 }
 
 #[cfg(test)]
@@ -150,9 +155,9 @@ mod tests {
         let mut y = [0; 4];
         // -5 + 0, 0 + 1.25, 100 + 63.75, and 1.5 + 0, a half that goes to even.
         let (left, right) = ([0, 10, 210, 13], [0, 5, 255, 0]);
-        add((&left, a), (&right, b), to, false, &mut y);
+        add(Simd::best(), (&left, a), (&right, b), to, false, &mut y, 1);
         assert_eq!(y, [0, 4, 167, 5]);
-        add((&left, a), (&right, b), to, true, &mut y);
+        add(Simd::best(), (&left, a), (&right, b), to, true, &mut y, 1);
         assert_eq!(y, [3, 4, 167, 5]);
     }
 }

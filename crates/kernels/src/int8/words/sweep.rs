@@ -1,6 +1,6 @@
 //! The loops around the register tile: groups, bands, blocks of channels, and shares for the threads.
 
-use std::{ops::Range, thread};
+use std::ops::Range;
 
 use super::{
     filter::Layout,
@@ -13,13 +13,14 @@ use crate::{
         correlation::Correlation,
     },
     level::Simd,
+    share::on_threads_with,
 };
 
 /// Words of a band's copy that stay in the L2 cache beside the panels.
 const COPY: usize = 80 << 10;
 
 /// A forward pass cut for a number of threads.
-pub(super) struct Plan {
+pub(in crate::int8) struct Plan {
     shape: Correlation,
     layout: Layout,
     bands: Bands,
@@ -27,7 +28,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn new(shape: &Correlation, threads: usize) -> Plan {
+    pub(in crate::int8) fn new(shape: &Correlation, threads: usize) -> Plan {
         let layout = Layout::new(shape);
         let bands = Bands::new(shape, layout.block, MOST_PLACES, COPY, threads);
         Plan {
@@ -42,11 +43,11 @@ impl Plan {
         self.bands.copy_len(self.layout.block.next_multiple_of(2))
     }
 
-    pub(super) fn workspace(&self) -> usize {
+    pub(in crate::int8) fn workspace(&self) -> usize {
         self.copy_len() * self.threads
     }
 
-    pub(super) fn run(
+    pub(in crate::int8) fn run(
         &self,
         simd: Simd,
         x: &[u8],
@@ -64,18 +65,11 @@ impl Plan {
             sums: sums.as_mut_ptr(),
         };
         let count = self.bands.count();
-        let share = |index: usize| index * count / self.threads..(index + 1) * count / self.threads;
-        let mut copies = workspace.chunks_exact_mut(self.copy_len().max(1));
-        let mut copy = || copies.next().unwrap_or_default();
-        if self.threads == 1 {
-            return job.bands(share(0), copy());
-        }
-        thread::scope(|scope| {
-            for index in 1..self.threads {
-                let (job, copy) = (&job, copy());
-                scope.spawn(move || job.bands(share(index), copy));
-            }
-            job.bands(share(0), copy());
+        on_threads_with(self.threads, workspace, self.copy_len(), |index, copy| {
+            job.bands(
+                index * count / self.threads..(index + 1) * count / self.threads,
+                copy,
+            )
         });
     }
 }

@@ -11,14 +11,14 @@ const DEPTH: usize = 512;
 /// The order of packed weights: groups, blocks of channels, panels of columns, taps, pairs of channels, columns of the
 /// panel, the two of a pair.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Layout {
+pub(in crate::int8) struct Layout {
     shape: Correlation,
     /// Channels of a block, but for the last.
-    pub(super) block: usize,
+    pub(in crate::int8) block: usize,
 }
 
 impl Layout {
-    pub(super) fn new(shape: &Correlation) -> Layout {
+    pub(in crate::int8) fn new(shape: &Correlation) -> Layout {
         let most = (DEPTH / shape.taps()).max(16);
         let blocks = shape.depth.div_ceil(most).max(1);
         Layout {
@@ -33,7 +33,7 @@ impl Layout {
     }
 
     /// The blocks of channels; one, empty, where there are no channels.
-    pub(super) fn blocks(&self) -> impl Iterator<Item = Range<usize>> {
+    pub(in crate::int8) fn blocks(&self) -> impl Iterator<Item = Range<usize>> {
         let (depth, block) = (self.shape.depth, self.block);
         (0..depth.div_ceil(block).max(1)).map(move |i| i * block..((i + 1) * block).min(depth))
     }
@@ -47,19 +47,19 @@ impl Layout {
         self.pair_len() * self.blocks().map(|channels| pairs(&channels)).sum::<usize>()
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::int8) fn len(&self) -> usize {
         self.group_len() * self.shape.groups
     }
 
     /// The panels of a group's block of channels.
-    pub(super) fn panels(&self, group: usize, channels: &Range<usize>) -> Range<usize> {
+    pub(in crate::int8) fn panels(&self, group: usize, channels: &Range<usize>) -> Range<usize> {
         // All blocks but the last are of even size, so that no pair is split.
         let start = group * self.group_len() + channels.start.div_ceil(2) * self.pair_len();
         start..start + pairs(channels) * self.pair_len()
     }
 
     /// Packs all weights.
-    pub(super) fn pack(&self, weights: &[i8], to: &mut [i16]) {
+    pub(in crate::int8) fn pack(&self, weights: &[i8], to: &mut [i16]) {
         for group in 0..self.shape.groups {
             for channels in self.blocks() {
                 let panel_len = self.shape.taps() * pairs(&channels) * COLUMNS * 2;
