@@ -19,6 +19,7 @@ from statistics import median
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 RECORDS = HERE / "results" / "records"
+PROFILES = HERE / "profiles.md"  # what profiles show where a bar is missed, by hand
 PROCESS_LIMIT = 900  # seconds
 QUIET, PATIENCE = 0.2, 10  # wait until less than so many CPUs are busy, for at most so many seconds
 
@@ -230,7 +231,7 @@ def rounds_of(name, commands, options, log):
         contenders[TWO_CLIENTS] = (SYNOD, [*arguments, "--threads", "2", "--json"])
     if workload.bytes_bar:
         contenders[BYTES] = (SYNOD, [*arguments, "--int8", "--threads", threads, "--json"])
-    for rival in workload.rivals:
+    for rival in (r for r in workload.rivals if r.name not in options.skip):
         contenders[rival.name] = (rival.script, [*arguments, "--threads", threads, "--mode", rival.mode])
     shuffle, rounds = random.Random(f"{options.seed} {name}"), []
     for number in range(options.rounds):
@@ -249,17 +250,18 @@ def rounds_of(name, commands, options, log):
 
 
 def valid(rounds, contender, field="median"):
-    return [lines[contender][field] for lines in rounds if lines[contender].get(field) is not None]
+    found = [lines.get(contender, {}).get(field) for lines in rounds]
+    return [value for value in found if value is not None]
 
 
 def ratios(rounds, above, below):
     """Per round, where both ran: seconds of `above` / seconds of `below`."""
     return [lines[above]["median"] / lines[below]["median"] for lines in rounds
-            if "median" in lines[above] and "median" in lines[below]]
+            if "median" in lines.get(above, {}) and "median" in lines.get(below, {})]
 
 
 def first_error(rounds, contender):
-    return next((lines[contender]["error"] for lines in rounds if "error" in lines[contender]), None)
+    return next((lines[contender]["error"] for lines in rounds if "error" in lines.get(contender, {})), None)
 
 
 def seconds(value):
@@ -287,7 +289,7 @@ def table(name, rounds):
         if error:
             failures.append(f"- {name}, {rival.name}, in {len(rounds) - len(times)} of {len(rounds)} rounds: `{error}`")
         if not times:
-            lines.append(f"| {rival.name} | failed | | | {bar} | {'**not measured**' if bar else ''} |")
+            lines.append(f"| {rival.name} | {'failed' if error else 'not run'} | | | {bar} | {'**not measured**' if bar else ''} |")
             continue
         rates = valid(rounds, rival.name, workload.field)
         against = [] if rival.name == SYNOD else ratios(rounds, rival.name, SYNOD)
@@ -317,7 +319,7 @@ def whole_workload_bars(workload, rounds):
     if workload.memory_bar:
         name, bar = workload.memory_bar
         shares = [lines[SYNOD]["peak_memory_mb"] / lines[name]["peak_memory_mb"] for lines in rounds
-                  if "median" in lines[SYNOD] and "median" in lines[name]]
+                  if "median" in lines[SYNOD] and "median" in lines.get(name, {})]
         judged = verdict(median(shares) <= bar) if shares else "**not measured**"
         shown = spread(shares, "{:.2f}".format) if shares else ""
         rows.append(f"| Synod's peak memory as a share of {name} | | {shown} | | ≤ {bar} | {judged} |")
@@ -388,13 +390,14 @@ def report(results, options):
         f"- Disturbance: before a process started, other programs kept {median(busy):.2f} CPUs busy in the median, "
         f"{max(busy):.2f} at worst.",
         f"- Versions: {versions(results)}",
-        f"- Method: {options.rounds} rounds; in each, Synod and every rival run once in shuffled order, each in its own "
+        f"- Method: {options.rounds} rounds or more; in each, Synod and every rival run once in shuffled order, each in its own "
         f"pinned process, warmed up, {options.reps} repetitions, of which the median counts. Shown: median over the rounds "
         "(smallest–largest). The ratio is taken within each round: above 1, Synod is faster.",
         "- PyTorch's CUDA wheel runs on the CPU, with empty stand-ins for the CUDA libraries it links against.",
         f"- Bars: {reached} reached, {missed} missed, {unmeasured} not measured.", "",
         *tables,
         *(["## Failures", "", *failures, ""] if failures else []),
+        *(["## What profiles show", "", PROFILES.read_text()] if PROFILES.exists() else []),
     ])
 
 
@@ -404,6 +407,7 @@ def parse():
     parser.add_argument("--only", choices=WORKLOADS, nargs="+", metavar="WORKLOAD", help=", ".join(WORKLOADS))
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--seed", type=int, default=0, help="of the order within the rounds")
+    parser.add_argument("--skip", nargs="+", default=[], metavar="RIVAL", help="rivals not to run, such as 'MindSpore graph'")
     parser.add_argument("--report", action="store_true", help="run nothing: report the latest logged rounds of each workload")
     parser.add_argument("--output", type=Path, default=ROOT / "BENCHMARKS.md")
     options = parser.parse_args()
