@@ -15,7 +15,7 @@ const SCALE_WORTH: f64 = 10.0;
 /// Fewer values than this say nothing of a metric.
 const FEWEST: f64 = 10.0;
 
-/// What nodes tell of one metric: sums over nodes, from which no node's part can be read.
+/// What nodes tell of one metric, added up. Whoever adds sees each node's answer: means and variances, no window.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MetricSums {
     nodes: f64,
@@ -199,7 +199,8 @@ fn column(frame: &Frame, index: usize) -> Vec<f32> {
 }
 
 impl Features {
-    /// A node's features with centres and scales that it shares with others. Metrics that vary nowhere are left out; those that do not vary here are used as the others use them.
+    /// A node's features with centres and scales that it shares with others. Metrics that vary nowhere are left out; those
+    /// that do not vary here are used as the others use them.
     pub fn shared(
         frame: &Frame,
         healthy: &[bool],

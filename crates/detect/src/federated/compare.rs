@@ -54,12 +54,7 @@ struct Both {
 
 /// Runs a backtest of both ways of learning. Calls `done` after every node of every round.
 pub fn compare(backtest: &Backtest, history: &dyn History, done: &(dyn Fn() + Sync)) -> Result<Compared> {
-    check(&backtest.recipe)?;
-    let gathering = Gathering {
-        backtest,
-        history,
-        done,
-    };
+    let gathering = Gathering::of(backtest, history, done)?;
     let mut fleet = Fleet::default();
     gathering.tell(&mut fleet);
     let drafts = gathering.drafts(&mut fleet);
@@ -113,12 +108,7 @@ pub fn newcomers(
     keep: Keep,
     done: &(dyn Fn() + Sync),
 ) -> Result<(Outcome, Outcome)> {
-    check(&backtest.recipe)?;
-    let gathering = Gathering {
-        backtest,
-        history,
-        done,
-    };
+    let gathering = Gathering::of(backtest, history, done)?;
     let mut fleet = Fleet::default();
     let scales = gathering.tell(&mut fleet);
     let drafts = gathering.drafts(&mut fleet);
@@ -150,7 +140,20 @@ struct Gathering<'a> {
     done: &'a (dyn Fn() + Sync),
 }
 
-impl Gathering<'_> {
+impl<'a> Gathering<'a> {
+    fn of(
+        backtest: &'a Backtest,
+        history: &'a dyn History,
+        done: &'a (dyn Fn() + Sync),
+    ) -> Result<Gathering<'a>> {
+        check(&backtest.recipe)?;
+        Ok(Gathering {
+            backtest,
+            history,
+            done,
+        })
+    }
+
     fn recipe(&self) -> &Recipe {
         &self.backtest.recipe
     }

@@ -1,4 +1,4 @@
-//! What nodes tell each other: sums, from which no window of any node can be read.
+//! What nodes tell each other: sums over their windows, added up. Whoever adds sees each node's sums, and no window.
 
 use std::collections::BTreeMap;
 

@@ -224,7 +224,7 @@ fn threads(asked: Option<usize>) -> usize {
 }
 
 pub(super) fn bar(arm: &str, nodes: usize) -> ProgressBar {
-    let style = ProgressStyle::with_template("{msg:12} {bar:40} {pos}/{len} nodes  {eta}");
+    let style = ProgressStyle::with_template("{msg:12} {bar:40} {pos}/{len}  {eta}");
     let bar = ProgressBar::new(nodes as u64).with_message(arm.to_owned());
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar
