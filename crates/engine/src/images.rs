@@ -1,8 +1,9 @@
 //! What users write on batches of images `[n, height, width, channels]`.
 
 use crate::error::Site;
-use crate::ops::{Conv, ConvRole, Pool, PoolRole, Slide, Window};
+use crate::ops::{BatchNorm, BatchNormRole, Conv, ConvRole, Pool, PoolRole, Slide, Window};
 use crate::tensor::{Tensor, one};
+use crate::trace::emit;
 
 impl Tensor {
     /// The convolution with weights `[taps down, taps across, channels / groups, outputs]`.
@@ -23,6 +24,32 @@ impl Tensor {
         };
         let (role, window) = (ConvRole::Forward, over(self, slide, kernel));
         one(Conv { role, window, groups }, &[self, weights], Site::caller())
+    }
+
+    /// Every channel, the last axis, brought to mean 0 and variance 1, scaled and shifted; with `relu`, what is negative
+    /// becomes zero. Also the mean and the biased variance of every channel.
+    ///
+    /// ```
+    /// use synod_engine::Tensor;
+    /// let x = Tensor::new([1.0, 10.0, 3.0, 10.0], [2, 2]);
+    /// let (y, [mean, variance]) = x.batch_norm(&Tensor::full(2.0, [2]), &Tensor::zeros([2]), 0.0, false);
+    /// assert_eq!((mean.values()?, variance.values()?), (vec![2.0, 10.0], vec![1.0, 0.0]));
+    /// assert_eq!(y.values()?[0], -2.0);
+    /// # Ok::<(), synod_engine::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn batch_norm(
+        &self,
+        scale: &Tensor,
+        shift: &Tensor,
+        eps: f32,
+        relu: bool,
+    ) -> (Tensor, [Tensor; 2]) {
+        let role = BatchNormRole::Forward;
+        let op = BatchNorm { role, eps, relu };
+        let outs = emit(op.into(), &[self, scale, shift], Site::caller());
+        let out = |i: usize| outs.get(i).unwrap_or(self).clone();
+        (out(0), [out(1), out(2)])
     }
 
     /// The largest element of every window of `kernel` taps, channel by channel.

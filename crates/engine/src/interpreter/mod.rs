@@ -271,6 +271,10 @@ fn evaluate<T: Real>(graph: &Graph, node: &Node, args: Vec<Datum<T>>) -> Result<
             let types: Vec<Type> = node.args.iter().map(|&a| graph.ty(a).clone()).collect();
             run(&op.meaning(&types), args)?
         }
+        Op::BatchNorm(op) => {
+            let types: Vec<Type> = node.args.iter().map(|&a| graph.ty(a).clone()).collect();
+            run(&op.meaning(&types), args)?
+        }
         Op::FakeQuant(op) => {
             let (_, scales, inner) = op.runs(shape(0));
             map(&|i| {

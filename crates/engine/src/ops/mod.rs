@@ -9,6 +9,7 @@ mod elementwise;
 mod fused;
 mod index;
 mod lstm;
+mod norm;
 mod pool;
 mod quantise;
 mod reduce;
@@ -37,6 +38,7 @@ pub use elementwise::{Binary, Select, Unary};
 pub use fused::{Fused, Kind};
 pub use index::{Gather, Scatter};
 pub use lstm::{Lstm, LstmExtents, LstmRole};
+pub use norm::{BatchNorm, BatchNormRole};
 pub use pool::{Pool, PoolRole};
 pub use quantise::FakeQuant;
 pub use reduce::{Broadcast, Reduce, Reduction};
@@ -63,6 +65,7 @@ pub enum Op {
     Conv(Conv),
     Pool(Pool),
     Lstm(Lstm),
+    BatchNorm(BatchNorm),
     Reshape(Reshape),
     Transpose(Transpose),
     Slice(Slice),
@@ -247,6 +250,7 @@ impl Op {
             Op::Conv(p) => p,
             Op::Pool(p) => p,
             Op::Lstm(p) => p,
+            Op::BatchNorm(p) => p,
             Op::Reshape(p) => p,
             Op::Transpose(p) => p,
             Op::Slice(p) => p,
@@ -312,7 +316,7 @@ macro_rules! from_ops {
     ($($name:ident),*) => { $(impl From<$name> for Op { fn from(op: $name) -> Op { Op::$name(op) } })* };
 }
 from_ops!(
-    Unary, Binary, Select, Reduce, Broadcast, Dot, Conv, Pool, Lstm, Reshape, Transpose, Slice, Pad, Concat,
+    Unary, Binary, Select, Reduce, Broadcast, Dot, Conv, Pool, Lstm, BatchNorm, Reshape, Transpose, Slice, Pad, Concat,
     Gather, Scatter, Const, Full, Random, If, While, Empty, Push, Pop, NotEmpty, Merge, Update, FakeQuant,
     Fused, Custom
 );

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use synod_engine::ops::{
-    Applied, Binary, Broadcast, Concat, Const, Conv, ConvRole, Custom, Distribution, Dot, Empty, FakeQuant,
+    Applied, BatchNorm, BatchNormRole, Binary, Broadcast, Concat, Const, Conv, ConvRole, Custom, Distribution, Dot, Empty, FakeQuant,
     Full, Gather, Lstm, LstmRole, Merge, NotEmpty, Op, Pad, Pool, PoolRole, Pop, Push, Random, Reduce,
     Reduction, Reshape, Rule, Scatter, Select, Slice, Slide, Transpose, Unary, Update, Window,
 };
@@ -30,7 +30,7 @@ macro_rules! families {
     };
 }
 families!(
-    Unary, Binary, Select, Reduce, Broadcast, Dot, Conv, Pool, Lstm, Reshape, Transpose, Slice, Pad, Concat,
+    Unary, Binary, Select, Reduce, Broadcast, Dot, Conv, Pool, Lstm, BatchNorm, Reshape, Transpose, Slice, Pad, Concat,
     Gather, Scatter, Const, Full, Random, If, While, Empty, Push, Pop, NotEmpty, Merge, Update, FakeQuant,
     Fused, Custom
 );
@@ -140,6 +140,7 @@ pub fn all() -> Vec<Case> {
         sources(),
         updates(),
         recurrent(),
+        normalised(),
         control(),
         stacks(),
         fused(),
@@ -493,6 +494,34 @@ fn recurrent() -> Vec<Case> {
             Lstm { role },
             &[&wide, &narrow, &weights, &state, &narrow, &narrow],
         ));
+    }
+    cases
+}
+
+fn normalised() -> Vec<Case> {
+    let mut cases = vec![];
+    for (x, channels) in [(&[3, 2][..], [2]), (&[2, 3, 2, 3], [3]), (&[1, 2], [2]), (&[4], [4])] {
+        for relu in [false, true] {
+            for role in [BatchNormRole::Forward, BatchNormRole::Backward] {
+                let eps = 0.125;
+                let shapes = [x, &channels, &channels, &channels, &channels, x];
+                let count = if role == BatchNormRole::Forward { 3 } else { 6 };
+                let mut case = single(BatchNorm { role, eps, relu }, &shapes[..count]);
+                if relu {
+                    // Results far from the kink, on either side of it.
+                    let near = |args: &mut Vec<f64>, to: &dyn Fn(usize) -> f64| {
+                        let args = args.iter_mut().enumerate();
+                        args.for_each(|(i, x)| *x = to(i) + 0.1 * *x);
+                    };
+                    near(&mut case.args[0], &|i| if i % 4 < 2 { -1.0 } else { 1.0 });
+                    near(&mut case.args[1], &|_| 1.0);
+                    near(&mut case.args[2], &|_| 0.2);
+                    case.args.iter_mut().skip(3).take(1).for_each(|mean| near(mean, &|_| 0.0));
+                }
+                case.args.iter_mut().skip(4).take(1).flatten().for_each(|x| *x = x.abs());
+                cases.push(case);
+            }
+        }
     }
     cases
 }

@@ -57,29 +57,28 @@ impl BatchNorm {
         scope.set_buffer(buffer, &old * (1.0 - self.momentum) + now * self.momentum);
     }
 
-    /// The batch's mean and biased variance; notes them in the running estimates.
-    fn observed(&self, scope: &Scope, x: &Tensor) -> (Tensor, Tensor) {
-        let axes: Vec<usize> = (0..x.shape().rank().saturating_sub(1)).collect();
-        let mean = x.mean(&axes);
-        let centred = x - &mean;
-        let squares = (&centred * &centred).sum(&axes);
-        // Counted in the graph, so that one graph serves every batch size.
-        let count = Tensor::full(1.0, &x.shape().dims()[..axes.len()]).sum(&axes);
-        let variance = &squares / &count;
+    /// Normalises by the batch's own mean and variance, and notes them in the running estimates.
+    fn trained(&self, scope: &Scope, x: &Tensor) -> Tensor {
+        let relu = self.activation == Activation::Relu;
+        let (scale, shift) = (scope.get(self.scale), scope.get(self.shift));
+        let (y, [mean, variance]) = x.batch_norm(scale, shift, self.eps, relu);
         self.moved(scope, self.mean, &mean);
+        // Counted in the graph, so that one graph serves every batch size.
+        let axes: Vec<usize> = (0..x.shape().rank().saturating_sub(1)).collect();
+        let count = Tensor::full(1.0, &x.shape().dims()[..axes.len()]).sum(&axes);
         // A single element has no unbiased variance; its estimate of 0 is kept finite.
-        let unbiased = &squares / (count - 1.0).maximum(1.0);
+        let unbiased = variance * (&count / (&count - 1.0).maximum(1.0));
         self.moved(scope, self.variance, &unbiased);
-        (mean, variance)
+        if relu { y } else { self.activation.apply(&y) }
     }
 }
 
 impl Layer for BatchNorm {
     fn forward(&self, scope: &Scope, x: &Tensor) -> Tensor {
-        let (mean, variance) = match scope.training() {
-            true => self.observed(scope, x),
-            false => (scope.buffer(self.mean), scope.buffer(self.variance)),
-        };
+        if scope.training() {
+            return self.trained(scope, x);
+        }
+        let (mean, variance) = (scope.buffer(self.mean), scope.buffer(self.variance));
         let gain = scope.get(self.scale) / (variance + self.eps).sqrt();
         let normal = (x - mean) * gain + scope.get(self.shift);
         self.activation.apply(&normal)

@@ -5,6 +5,7 @@ mod control;
 mod dense;
 mod images;
 mod moves;
+mod norm;
 mod product;
 mod quantised;
 mod recurrent;
@@ -101,6 +102,7 @@ impl Cpu {
             Op::Conv(op) => images::conv(&context, *op),
             Op::Pool(op) => images::pool(&context, *op),
             Op::Lstm(op) => recurrent::lstm(&context, *op),
+            Op::BatchNorm(op) => Ok(norm::batch_norm(&context, *op)),
             Op::FakeQuant(op) => Ok(quantised::fake_quant(&context, *op)),
             Op::Reshape(_) => Ok(moves::reshape(&context)),
             Op::Broadcast(_) | Op::Transpose(_) | Op::Slice(_) => moves::read(&context),
