@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use workloads::{autoencoder, products, records, resnet, tasks};
+use workloads::{autoencoder, products, profile, records, resnet, tasks};
 
 /// Runs one workload and prints what it took.
 ///
@@ -79,6 +79,16 @@ enum Workload {
     /// One step of ResNet-50 on images of 224 x 224, SGD with momentum.
     Resnet50Train {
         /// Images per step.
+        #[arg(long, default_value_t = 8)]
+        batch: usize,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// What each op of a training step takes.
+    Profile {
+        /// A model of the zoo, such as `resnet50` or `cnn-mnist`.
+        model: String,
+        /// Examples per step.
         #[arg(long, default_value_t = 8)]
         batch: usize,
         #[command(flatten)]
@@ -167,6 +177,7 @@ fn main() -> Result<()> {
         Workload::Mlp2nn(task) => tasks::train("mlp-2nn", task.batch, task.common),
         Workload::CnnMnist(task) => tasks::train("cnn-mnist", task.batch, task.common),
         Workload::CharLstm(task) => tasks::train("char-lstm", task.batch, task.common),
+        Workload::Profile { model, batch, common } => profile::profile(&model, batch, common),
         Workload::Resnet50Train { batch, common } => resnet::train(batch, common),
         Workload::Resnet50Inference {
             batch,

@@ -3,6 +3,7 @@
 pub(crate) mod autoencoder;
 pub(crate) mod products;
 pub(crate) mod records;
+pub(crate) mod profile;
 pub(crate) mod resnet;
 pub(crate) mod tasks;
 

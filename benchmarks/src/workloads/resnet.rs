@@ -1,15 +1,13 @@
 //! ResNet-50 (version 1.5) on images of 224 x 224, trained and used.
 
-use std::sync::Arc;
-
 use anyhow::{Result, ensure};
 use serde_json::json;
-use synod_engine::{Options, Session, compile};
 use synod_nn::quantise::Quantised;
 use synod_nn::zoo::{self, Version};
 use synod_nn::{Loss, Model, Optimizer};
 
-use super::{classes, print, rows, timed};
+use super::profile::session;
+use super::{print, rows, timed};
 use crate::Common;
 
 const CLASSES: usize = 1000;
@@ -20,32 +18,13 @@ pub(crate) fn train(batch: usize, common: Common) -> Result<()> {
     let model = zoo::resnet50(Version::V15, CLASSES, 1)?;
     let optimizer = Optimizer::momentum(RATE, 0.9);
     let graph = model.step_graph(Loss::CrossEntropy, optimizer, batch, false)?;
-    let options = Options {
-        threads: common.threads,
-        ..model.step_options(optimizer)
-    };
-    let mut session = Session::new(Arc::new(compile(&graph, &options)?));
-    // Parameters, states, buffers, hyper, key, input, target.
-    let target = session.program().param_count() - 1;
-    let parameters = model.layout().entries().len();
-    let buffers = target - 3 - model.buffer_layout().entries().len()..target - 3;
-    session
-        .params_between_mut(0..parameters)
-        .copy_from_slice(model.parameters());
-    session
-        .params_between_mut(buffers)
-        .copy_from_slice(model.buffers());
-    let images = rows(batch * model.input_shape().elements(), 1);
-    session.param_mut(target - 1).copy_from_slice(&images);
-    session
-        .param_mut(target)
-        .copy_from_slice(&classes(batch, CLASSES, 2));
-    drop(images);
+    let mut session = session(&model, optimizer, batch, common.threads)?;
+    let hyper_at = session.program().param_count() - 4;
     let mut step = 0;
     let seconds = timed(common, 1, || {
         step += 1;
         let hyper = optimizer.rule.hyper(RATE, step);
-        session.param_mut(target - 3).copy_from_slice(&hyper);
+        session.param_mut(hyper_at).copy_from_slice(&hyper);
         session.run();
         let loss = session.output(0)[0];
         ensure!(loss.is_finite(), "the loss is {loss}");

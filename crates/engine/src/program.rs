@@ -5,6 +5,7 @@ mod session;
 
 use std::fmt::{self, Write};
 use std::ops::Range;
+use std::time::{Duration, Instant};
 
 use synod_kernels::Span;
 
@@ -156,6 +157,22 @@ impl Program {
                 .floats
                 .copy_within(start..start + from.len, to.start + base);
         }
+    }
+
+    /// Runs like [`Program::execute`] and gives what each task was and took.
+    pub(crate) fn execute_timed(&self, memory: &mut Memory) -> Vec<(String, Duration)> {
+        let mut times = vec![];
+        for task in &self.tasks {
+            let start = Instant::now();
+            run(task, memory, 0);
+            let sizes: Vec<usize> = task.args.iter().chain(&task.outs).map(|s| s.len).collect();
+            times.push((format!("{} {sizes:?}", task.name), start.elapsed()));
+        }
+        for (from, to) in &self.homing {
+            let range = from.start..from.start + from.len;
+            memory.floats.copy_within(range, to.start);
+        }
+        times
     }
 
     /// Computes what does not change from run to run.

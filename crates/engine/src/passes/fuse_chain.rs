@@ -6,7 +6,7 @@ use super::group::{Group, View, contract};
 use super::{Pass, everywhere};
 use crate::error::Result;
 use crate::graph::{Graph, Value};
-use crate::ops::{Broadcast, Kind, Op};
+use crate::ops::{Binary, Broadcast, Kind, Op};
 use crate::types::Shape;
 
 /// More instructions than this, or more values read from outside, no longer fit the registers of the chain kernel.
@@ -94,9 +94,40 @@ fn chains(view: &View<'_>) -> Vec<Group> {
         groups[g].nodes.push(i);
         group_of[i] = Some(g);
     }
-    let mut groups: Vec<Group> = groups.into_iter().map(|g| close(view, g)).collect();
+    leave_to_readers(view, &mut groups, &mut group_of);
     groups.retain(|g| g.nodes.len() > 1);
-    groups
+    groups.into_iter().map(|g| close(view, g, &group_of)).collect()
+}
+
+/// A comparison with a literal, which costs no more than reading its result: gives its other argument.
+fn comparison(view: &View<'_>, node: usize) -> Option<Value> {
+    let node = &view.graph.nodes()[node];
+    let is_literal = |v: Value| matches!(view.def(v), Some((_, Op::Full(_), _)));
+    match (&node.op, &node.args[..]) {
+        (Op::Binary(Binary::Less | Binary::Equal), &[a, b]) => match (is_literal(a), is_literal(b)) {
+            (true, false) => Some(b),
+            (false, true) => Some(a),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Takes out comparisons that only other chains read: those make them themselves, and no chain stores a mask.
+fn leave_to_readers(view: &View<'_>, groups: &mut [Group], group_of: &mut [Option<usize>]) {
+    let nodes = view.graph.nodes();
+    for (i, node) in nodes.iter().enumerate() {
+        let Some(own) = group_of[i].filter(|_| comparison(view, i).is_some()) else {
+            continue;
+        };
+        let mask = node.outs[0];
+        let mut readers = nodes.iter().enumerate().filter(|(_, n)| n.args.contains(&mask));
+        let elsewhere = readers.all(|(r, _)| group_of[r].is_some_and(|g| g != own && groups[g].nodes.len() > 1));
+        if elsewhere && !view.graph.outputs().contains(&mask) {
+            groups[own].nodes.retain(|&n| n != i);
+            group_of[i] = None;
+        }
+    }
 }
 
 /// How many values the nodes read that none of them defines.
@@ -109,8 +140,9 @@ fn reads(view: &View<'_>, members: &[usize]) -> usize {
     read.collect::<HashSet<_>>().len()
 }
 
-/// Finds a chain's arguments and results, and takes in the broadcasts that its kernel does for free.
-fn close(view: &View<'_>, mut group: Group) -> Group {
+/// Finds a chain's arguments and results, and takes in what its kernel does for free: broadcasts, and comparisons left to
+/// their readers.
+fn close(view: &View<'_>, mut group: Group, group_of: &[Option<usize>]) -> Group {
     let members = group.nodes.clone();
     let inside = |v: Value| view.definitions[v.index()].is_some_and(|n| members.contains(&n));
     let mut inner = vec![];
@@ -121,6 +153,7 @@ fn close(view: &View<'_>, mut group: Group) -> Group {
                 Some((j, Op::Broadcast(b), from)) if repeats(b, view.graph.shape(from[0])).is_some() => {
                     Some((j, from[0]))
                 }
+                Some((j, _, _)) if group_of[j].is_none() => comparison(view, j).map(|from| (j, from)),
                 _ => None,
             };
             let read = match free {

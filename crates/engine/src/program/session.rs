@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use synod_kernels::Span;
 
@@ -78,6 +79,15 @@ impl Session {
             self.program.prepare(&mut self.memory);
         }
         self.program.execute(&mut self.memory, 0);
+    }
+
+    /// [`Session::run`], and what each of its tasks took, named by op and by the sizes of arguments and results.
+    pub fn run_timed(&mut self) -> Vec<(String, Duration)> {
+        self.memory.tapes.clear();
+        if std::mem::take(&mut self.stale) {
+            self.program.prepare(&mut self.memory);
+        }
+        self.program.execute_timed(&mut self.memory)
     }
 
     /// Sets all parameters, runs, and copies all outputs.
