@@ -1,9 +1,9 @@
-//! Algebra that holds exactly in floating point, and moves that cancel.
+//! Algebra that holds exactly in floating point (but for the order of one sum), and moves that cancel.
 
 use super::{Pass, everywhere, rewrite::rewrite};
 use crate::error::Result;
 use crate::graph::{Builder, Graph, Node, Value};
-use crate::ops::{Binary, Op, Reduction, Reshape, Transpose, Unary};
+use crate::ops::{Binary, Op, Pool, PoolRole, Reduction, Reshape, Select, Transpose, Unary};
 
 /// See the module.
 pub(super) struct Simplify;
@@ -50,7 +50,7 @@ fn simpler(b: &mut Builder, node: &Node, args: &[Value]) -> Option<Vec<Value>> {
         Op::Select(_) => match full(b, args[0]) {
             Some(c) => args[if c != 0.0 { 1 } else { 2 }],
             None if args[1] == args[2] => args[1],
-            None => return None,
+            None => masked_before_spreading(b, args)?,
         },
         Op::Reshape(r) => {
             if b.ty(args[0]).shape() == Some(&r.shape) {
@@ -96,6 +96,11 @@ fn simpler(b: &mut Builder, node: &Node, args: &[Value]) -> Option<Vec<Value>> {
         }
         Op::Broadcast(x) if b.ty(args[0]).shape() == Some(&x.shape) => args[0],
         Op::Reduce(r) if r.axes.is_empty() => args[0],
+        Op::Reduce(r) if r.kind == Reduction::Sum && r.axes == [0, 1, 2] => {
+            // Every number that is spread ends up in one place.
+            let (_, from) = spread(b, args[0]).filter(|(pool, _)| pool.window.padding == [[0, 0]; 2])?;
+            b.one(r.clone(), &[from[1]])
+        }
         Op::Reduce(r) if r.kind != Reduction::Mean && r.count(&b.shape(args[0])) == 1 => {
             let shape = r
                 .kept(b.shape(args[0]).rank())
@@ -107,6 +112,38 @@ fn simpler(b: &mut Builder, node: &Node, args: &[Value]) -> Option<Vec<Value>> {
         _ => return None,
     };
     Some(vec![same])
+}
+
+/// What is spread to the largest elements of windows, and how.
+fn spread(b: &Builder, v: Value) -> Option<(Pool, [Value; 2])> {
+    match definition(b, v)? {
+        Node {
+            op: Op::Pool(pool),
+            args,
+            ..
+        } if pool.role == PoolRole::MaxSpread => Some((*pool, [args[0], args[1]])),
+        _ => None,
+    }
+}
+
+/// `select(0 < x, spread(x, d), 0)`, the gradient of a ReLU `x` before a max pooling: whatever is spread goes to elements
+/// that equal their window's largest, so the mask of the pooled, of which there are fewer, does the same.
+fn masked_before_spreading(b: &mut Builder, args: &[Value]) -> Option<Value> {
+    let (pool, [x, d]) = spread(b, args[1]).filter(|_| full(b, args[2]) == Some(0.0))?;
+    match definition(b, args[0])? {
+        Node {
+            op: Op::Binary(Binary::Less),
+            args,
+            ..
+        } if args[1] == x && full(b, args[0]) == Some(0.0) => {}
+        _ => return None,
+    }
+    let role = PoolRole::MaxPick;
+    let pooled = b.one(Pool { role, ..pool }, &[x, x]);
+    let zero = b.full_like(0.0, pooled);
+    let open = b.one(Binary::Less, &[zero, pooled]);
+    let masked = b.one(Select, &[open, d, zero]);
+    Some(b.one(pool, &[x, masked]))
 }
 
 /// Only identities that keep NaN and infinities: `x * 1`, `x + 0` (but for the sign of zero), `x - 0`, `x / 1`.
