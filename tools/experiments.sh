@@ -20,7 +20,7 @@ done
 "$synod" backtest experiments/federated-paper.toml --both-splits
 # The tables of docs/federate.md.
 tools/fetch-mnist.sh data/mnist
-for name in mcmahan-2nn mcmahan-cnn federated-skew federated-compression federated-poisoned; do
+for name in mcmahan-2nn mcmahan-cnn mcmahan-cnn-shards federated-skew federated-compression federated-poisoned; do
     echo "== experiments/$name.toml"
     "$synod" train "experiments/$name.toml"
 done
