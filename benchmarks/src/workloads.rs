@@ -2,8 +2,8 @@
 
 pub(crate) mod autoencoder;
 pub(crate) mod products;
-pub(crate) mod records;
 pub(crate) mod profile;
+pub(crate) mod records;
 pub(crate) mod resnet;
 pub(crate) mod tasks;
 

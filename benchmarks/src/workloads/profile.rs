@@ -13,9 +13,13 @@ use super::{classes, rows};
 use crate::Common;
 
 /// Runs a few steps and prints what their ops took, the longest first.
+#[allow(clippy::print_stdout, reason = "a program that reports to people")]
 pub(crate) fn profile(name: &str, batch: usize, common: Common) -> Result<()> {
     let (model, optimizer) = match name {
-        "resnet50" => (zoo::resnet50(Version::V15, 1000, 1)?, Optimizer::momentum(0.01, 0.9)),
+        "resnet50" => (
+            zoo::resnet50(Version::V15, 1000, 1)?,
+            Optimizer::momentum(0.01, 0.9),
+        ),
         _ => (zoo::by_name(name, 1)?, Optimizer::sgd(0.05)),
     };
     let mut session = session(&model, optimizer, batch, common.threads)?;
@@ -31,8 +35,16 @@ pub(crate) fn profile(name: &str, batch: usize, common: Common) -> Result<()> {
     let all: Duration = found.iter().map(|(_, (_, took))| *took).sum();
     println!("share %  ms/step  calls  op and its sizes");
     for (task, (calls, took)) in found {
-        let (share, took) = (took.as_secs_f64() / all.as_secs_f64(), took.as_secs_f64() / reps as f64);
-        println!("{:7.2} {:8.3} {:6}  {task}", share * 100.0, took * 1e3, calls / reps);
+        let (share, took) = (
+            took.as_secs_f64() / all.as_secs_f64(),
+            took.as_secs_f64() / reps as f64,
+        );
+        println!(
+            "{:7.2} {:8.3} {:6}  {task}",
+            share * 100.0,
+            took * 1e3,
+            calls / reps
+        );
     }
     println!("{:7.2} {:8.3}", 100.0, all.as_secs_f64() / reps as f64 * 1e3);
     Ok(())
@@ -65,7 +77,9 @@ pub(crate) fn session(model: &Model, optimizer: Optimizer, batch: usize, threads
     };
     session.param_mut(target - 1).copy_from_slice(&inputs);
     let targets = session.param(target).len();
-    session.param_mut(target).copy_from_slice(&classes(targets, kinds, 2));
+    session
+        .param_mut(target)
+        .copy_from_slice(&classes(targets, kinds, 2));
     session
         .param_mut(target - 3)
         .copy_from_slice(&optimizer.rule.hyper(optimizer.rate, 1));

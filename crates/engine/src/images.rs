@@ -38,13 +38,7 @@ impl Tensor {
     /// # Ok::<(), synod_engine::Error>(())
     /// ```
     #[track_caller]
-    pub fn batch_norm(
-        &self,
-        scale: &Tensor,
-        shift: &Tensor,
-        eps: f32,
-        relu: bool,
-    ) -> (Tensor, [Tensor; 2]) {
+    pub fn batch_norm(&self, scale: &Tensor, shift: &Tensor, eps: f32, relu: bool) -> (Tensor, [Tensor; 2]) {
         let role = BatchNormRole::Forward;
         let op = BatchNorm { role, eps, relu };
         let outs = emit(op.into(), &[self, scale, shift], Site::caller());

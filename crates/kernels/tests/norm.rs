@@ -40,7 +40,15 @@ fn forward(simd: Simd, shape: BatchNorm, given: [&[f32]; 3], threads: usize) -> 
 
 fn shapes(random: &mut Random) -> Vec<BatchNorm> {
     let mut shapes = vec![];
-    for (rows, channels) in [(1, 1), (2, 16), (9, 17), (700, 3), (40, 2048), (1500, 64), (3, 40)] {
+    for (rows, channels) in [
+        (1, 1),
+        (2, 16),
+        (9, 17),
+        (700, 3),
+        (40, 2048),
+        (1500, 64),
+        (3, 40),
+    ] {
         shapes.push((rows, channels));
     }
     for _ in 0..rounds(10) {
@@ -91,7 +99,11 @@ fn gradients_are_those_of_the_definition_in_place_or_not() {
         let [mean, variance] = [mean, variance].map(|m| m.iter().map(|&m| m as f32).collect::<Vec<_>>());
         for simd in levels() {
             for (in_place, threads) in [(false, 1), (true, 1), (true, 3)] {
-                let mut dx = if in_place { d.clone() } else { vec![f32::NAN; d.len()] };
+                let mut dx = if in_place {
+                    d.clone()
+                } else {
+                    vec![f32::NAN; d.len()]
+                };
                 let (mut d_scale, mut d_shift) = (vec![f32::NAN; channels], vec![f32::NAN; channels]);
                 let mut workspace = vec![f32::NAN; shape.workspace()];
                 let given = BatchNormGiven {
@@ -113,7 +125,6 @@ fn gradients_are_those_of_the_definition_in_place_or_not() {
 }
 
 /// Sums of outer products of the definition's derivative, the slow way round: through mean and variance one by one.
-#[expect(clippy::too_many_arguments, reason = "they are the op's arguments")]
 fn pulled_back(
     shape: BatchNorm,
     x: &[f32],
@@ -125,11 +136,20 @@ fn pulled_back(
 ) -> [Vec<f64>; 3] {
     let BatchNorm { rows, channels, .. } = shape;
     let n = rows as f64;
-    let mut found = [vec![0.0; rows * channels], vec![0.0; channels], vec![0.0; channels]];
+    let mut found = [
+        vec![0.0; rows * channels],
+        vec![0.0; channels],
+        vec![0.0; channels],
+    ];
     for c in 0..channels {
         let (scale, shift) = (f64::from(scale[c]), f64::from(shift[c]));
         let spread = (variance[c] + f64::from(EPS)).sqrt();
-        let at = |r: usize| (f64::from(x[r * channels + c]) - mean[c], f64::from(d[r * channels + c]));
+        let at = |r: usize| {
+            (
+                f64::from(x[r * channels + c]) - mean[c],
+                f64::from(d[r * channels + c]),
+            )
+        };
         let open = |deviation: f64| !shape.relu || deviation / spread * scale + shift > 0.0;
         let (mut d_mean, mut d_variance) = (0.0, 0.0);
         for (deviation, d) in (0..rows).map(at).filter(|(deviation, _)| open(*deviation)) {

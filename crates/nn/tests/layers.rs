@@ -389,9 +389,9 @@ fn the_cnn_fits_a_handful_of_images() -> Test {
     let model = zoo::cnn_mnist(4)?;
     let x = numbers(4 * 784, 8);
     let data = Data::new(&x, 784, &[3.0, 1.0, 4.0, 1.0], 1);
-    let mut trainer = Trainer::new(&model, Loss::CrossEntropy, Optimizer::sgd(0.003), 4, false, 0)?;
+    let mut trainer = Trainer::new(&model, Loss::CrossEntropy, Optimizer::sgd(0.03), 4, false, 0)?;
     let losses: Vec<f32> = (0..8)
-        .map(|_| trainer.step(&data, &[0, 1, 2, 3], 0.003))
+        .map(|_| trainer.step(&data, &[0, 1, 2, 3], 0.03))
         .collect::<Result<_>>()?;
     assert!(losses[7] < 0.5 * losses[0], "{losses:?}");
     let mut fitted = model.clone();

@@ -316,9 +316,9 @@ macro_rules! from_ops {
     ($($name:ident),*) => { $(impl From<$name> for Op { fn from(op: $name) -> Op { Op::$name(op) } })* };
 }
 from_ops!(
-    Unary, Binary, Select, Reduce, Broadcast, Dot, Conv, Pool, Lstm, BatchNorm, Reshape, Transpose, Slice, Pad, Concat,
-    Gather, Scatter, Const, Full, Random, If, While, Empty, Push, Pop, NotEmpty, Merge, Update, FakeQuant,
-    Fused, Custom
+    Unary, Binary, Select, Reduce, Broadcast, Dot, Conv, Pool, Lstm, BatchNorm, Reshape, Transpose, Slice,
+    Pad, Concat, Gather, Scatter, Const, Full, Random, If, While, Empty, Push, Pop, NotEmpty, Merge, Update,
+    FakeQuant, Fused, Custom
 );
 
 /// Gives every unbatched argument the batch axis.

@@ -108,7 +108,10 @@ impl Primitive for BatchNorm {
         for i in 1..count {
             let (found, wanted) = (tensor(args, i)?, if i == 5 { x } else { &per_channel });
             if found != wanted {
-                return Err(format!("argument {} is {found}, but must be {wanted} for {x}", i + 1));
+                return Err(format!(
+                    "argument {} is {found}, but must be {wanted} for {x}",
+                    i + 1
+                ));
             }
         }
         Ok([x.clone(), per_channel.clone(), per_channel]

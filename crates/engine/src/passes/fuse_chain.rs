@@ -122,7 +122,8 @@ fn leave_to_readers(view: &View<'_>, groups: &mut [Group], group_of: &mut [Optio
         };
         let mask = node.outs[0];
         let mut readers = nodes.iter().enumerate().filter(|(_, n)| n.args.contains(&mask));
-        let elsewhere = readers.all(|(r, _)| group_of[r].is_some_and(|g| g != own && groups[g].nodes.len() > 1));
+        let elsewhere =
+            readers.all(|(r, _)| group_of[r].is_some_and(|g| g != own && groups[g].nodes.len() > 1));
         if elsewhere && !view.graph.outputs().contains(&mask) {
             groups[own].nodes.retain(|&n| n != i);
             group_of[i] = None;

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use synod_engine::ops::{
-    Applied, BatchNorm, BatchNormRole, Binary, Broadcast, Concat, Const, Conv, ConvRole, Custom, Distribution, Dot, Empty, FakeQuant,
-    Full, Gather, Lstm, LstmRole, Merge, NotEmpty, Op, Pad, Pool, PoolRole, Pop, Push, Random, Reduce,
-    Reduction, Reshape, Rule, Scatter, Select, Slice, Slide, Transpose, Unary, Update, Window,
+    Applied, BatchNorm, BatchNormRole, Binary, Broadcast, Concat, Const, Conv, ConvRole, Custom,
+    Distribution, Dot, Empty, FakeQuant, Full, Gather, Lstm, LstmRole, Merge, NotEmpty, Op, Pad, Pool,
+    PoolRole, Pop, Push, Random, Reduce, Reduction, Reshape, Rule, Scatter, Select, Slice, Slide, Transpose,
+    Unary, Update, Window,
 };
 use synod_engine::{Builder, Graph, Tensor, Type, Value, branch, passes, repeat, trace};
 
@@ -30,9 +31,9 @@ macro_rules! families {
     };
 }
 families!(
-    Unary, Binary, Select, Reduce, Broadcast, Dot, Conv, Pool, Lstm, BatchNorm, Reshape, Transpose, Slice, Pad, Concat,
-    Gather, Scatter, Const, Full, Random, If, While, Empty, Push, Pop, NotEmpty, Merge, Update, FakeQuant,
-    Fused, Custom
+    Unary, Binary, Select, Reduce, Broadcast, Dot, Conv, Pool, Lstm, BatchNorm, Reshape, Transpose, Slice,
+    Pad, Concat, Gather, Scatter, Const, Full, Random, If, While, Empty, Push, Pop, NotEmpty, Merge, Update,
+    FakeQuant, Fused, Custom
 );
 
 pub const RULES: [Rule; 9] = [
@@ -500,7 +501,12 @@ fn recurrent() -> Vec<Case> {
 
 fn normalised() -> Vec<Case> {
     let mut cases = vec![];
-    for (x, channels) in [(&[3, 2][..], [2]), (&[2, 3, 2, 3], [3]), (&[1, 2], [2]), (&[4], [4])] {
+    for (x, channels) in [
+        (&[3, 2][..], [2]),
+        (&[2, 3, 2, 3], [3]),
+        (&[1, 2], [2]),
+        (&[4], [4]),
+    ] {
         for relu in [false, true] {
             for role in [BatchNormRole::Forward, BatchNormRole::Backward] {
                 let eps = 0.125;
@@ -516,9 +522,18 @@ fn normalised() -> Vec<Case> {
                     near(&mut case.args[0], &|i| if i % 4 < 2 { -1.0 } else { 1.0 });
                     near(&mut case.args[1], &|_| 1.0);
                     near(&mut case.args[2], &|_| 0.2);
-                    case.args.iter_mut().skip(3).take(1).for_each(|mean| near(mean, &|_| 0.0));
+                    case.args
+                        .iter_mut()
+                        .skip(3)
+                        .take(1)
+                        .for_each(|mean| near(mean, &|_| 0.0));
                 }
-                case.args.iter_mut().skip(4).take(1).flatten().for_each(|x| *x = x.abs());
+                case.args
+                    .iter_mut()
+                    .skip(4)
+                    .take(1)
+                    .flatten()
+                    .for_each(|x| *x = x.abs());
                 cases.push(case);
             }
         }

@@ -7,7 +7,10 @@ use super::Context;
 use crate::ops::{BatchNorm, BatchNormRole};
 
 pub(super) fn batch_norm(c: &Context<'_>, op: BatchNorm) -> Task {
-    let (channels, lead) = c.dims(0).split_last().map_or((0, &[][..]), |(&n, lead)| (n, lead));
+    let (channels, lead) = c
+        .dims(0)
+        .split_last()
+        .map_or((0, &[][..]), |(&n, lead)| (n, lead));
     let kernel = kernels::BatchNorm {
         rows: lead.iter().product(),
         channels,
