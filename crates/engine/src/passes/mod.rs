@@ -12,6 +12,7 @@ mod group;
 mod join_products;
 mod rewrite;
 mod simplify;
+mod split_steps;
 
 use crate::error::{Error, Result};
 use crate::graph::Graph;
@@ -34,6 +35,7 @@ pub const PIPELINE: &[&dyn Pass] = &[
     &simplify::Simplify,
     &cse::CommonSubexpressions,
     &join_products::JoinProducts,
+    &split_steps::SplitSteps,
     &dead::DeadCode,
     &fuse_dense::FuseDense,
     &fuse_conv::FuseConv,
