@@ -53,6 +53,10 @@ def conv():
     groups = pick.choice([1, 1, 1, 2, 3, 8])
     channels = groups * pick.choice([1, 2, 5, 8])
     outputs = groups * pick.choice([1, 3, 8, 16])
+    if pick.random() < 0.3:  # as in residual networks, where there are faster ways
+        side = pick.choice([3, 5])
+        settings = dict(kernel=[side, side], stride=[1, 1], padding=[pair(0, 2), pair(0, 2)], dilation=[1, 1])
+        image, groups, channels, outputs = pair(12, 20), 1, pick.randint(16, 70), pick.randint(16, 70)
     x = torch.randn(pick.randint(1, 4), *image, channels)
     w = torch.randn(*settings["kernel"], channels // groups, outputs)
     b = torch.randn(outputs)

@@ -111,13 +111,14 @@ fn pack_column(shape: &Correlation, weights: &[f32], channels: Range<usize>, col
     }
 }
 
-struct PackPanel<'a> {
-    shape: &'a Correlation,
-    weights: &'a [f32],
-    channels: Range<usize>,
-    columns: Range<usize>,
-    width: usize,
-    panel: &'a mut [f32],
+/// The weights of some columns, tap by tap, channel by channel.
+pub(super) struct PackPanel<'a> {
+    pub(super) shape: &'a Correlation,
+    pub(super) weights: &'a [f32],
+    pub(super) channels: Range<usize>,
+    pub(super) columns: Range<usize>,
+    pub(super) width: usize,
+    pub(super) panel: &'a mut [f32],
 }
 
 impl Kernel for PackPanel<'_> {

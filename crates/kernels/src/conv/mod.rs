@@ -20,13 +20,15 @@ mod geometry;
 mod gradient_tile;
 mod sweep;
 mod tile;
+mod way;
 mod weight_gradient;
+mod winograd;
 
 use correlation::Correlation;
-use filter::Layout;
 use finish::Finish;
 pub(crate) use geometry::{Axis, volume};
 pub use geometry::{Conv, Geometry, GeometryError};
+use way::Way;
 
 /// What happens to a convolution's sums on their way to memory: `y = act(sum + bias + residual)`.
 #[derive(Copy, Clone, Debug)]
@@ -85,7 +87,7 @@ impl Conv {
         if self.is_depthwise() {
             return self.weight_len();
         }
-        Layout::new(simd, &Correlation::forward(self)).len()
+        Way::new(simd, &Correlation::forward(self), 1).packed_len()
     }
 
     /// Packs weights for many forward passes.
@@ -95,7 +97,7 @@ impl Conv {
         if self.is_depthwise() {
             panels.copy_from_slice(w);
         } else {
-            Layout::new(simd, &Correlation::forward(self)).pack(simd, w, panels);
+            Way::new(simd, &Correlation::forward(self), 1).pack(simd, w, panels, 1);
         }
     }
 
@@ -104,7 +106,7 @@ impl Conv {
         if self.is_depthwise() {
             return 0;
         }
-        sweep::Plan::new(simd, &Correlation::forward(self), threads).workspace()
+        Way::new(simd, &Correlation::forward(self), threads).workspace()
     }
 
     /// The floats of workspace that [`Conv::forward`] needs.
@@ -112,8 +114,8 @@ impl Conv {
         if self.is_depthwise() {
             return 0;
         }
-        let plan = sweep::Plan::new(simd, &Correlation::forward(self), threads);
-        plan.layout.len() + plan.workspace()
+        let way = Way::new(simd, &Correlation::forward(self), threads);
+        way.packed_len() + way.workspace()
     }
 
     /// `y = epilogue(x * w)`. The bits of the result do not depend on `threads` or on packing, and with one thread
@@ -155,22 +157,22 @@ impl Conv {
             };
             return depthwise::correlate(simd, &shape, x, w, finish, y, threads);
         }
-        let plan = sweep::Plan::new(simd, &shape, threads);
+        let way = Way::new(simd, &shape, threads);
         let room = match w {
-            Filter::Plain(_) => plan.layout.len(),
+            Filter::Plain(_) => way.packed_len(),
             Filter::Packed(_) | Filter::Panels(_) => 0,
         };
-        self.check_workspace("forward", workspace.len(), room + plan.workspace());
+        self.check_workspace("forward", workspace.len(), room + way.workspace());
         let (packed, rest) = workspace.split_at_mut(room);
         let panels = match w {
             Filter::Plain(w) => {
-                plan.layout.pack(simd, w, packed);
+                way.pack(simd, w, packed, threads);
                 packed
             }
             Filter::Packed(filter) => &filter.data[..],
             Filter::Panels(panels) => panels,
         };
-        plan.run(simd, x, panels, finish, y, rest);
+        way.run(simd, x, panels, finish, y, rest);
     }
 
     /// The floats of workspace that [`Conv::input_gradient`] needs.
@@ -179,8 +181,8 @@ impl Conv {
             return 0;
         }
         let needed = |phase| {
-            let plan = sweep::Plan::new(simd, &Correlation::input_gradient(self, phase), threads);
-            plan.layout.len() + plan.workspace()
+            let way = Way::new(simd, &Correlation::input_gradient(self, phase), threads);
+            way.packed_len() + way.workspace()
         };
         self.phases().map(needed).max().unwrap_or(0)
     }
@@ -217,12 +219,12 @@ impl Conv {
                 depthwise::correlate(simd, &shape, dy, w, finish, dx, threads);
                 continue;
             }
-            let plan = sweep::Plan::new(simd, &shape, threads);
-            let needed = plan.layout.len() + plan.workspace();
+            let way = Way::new(simd, &shape, threads);
+            let needed = way.packed_len() + way.workspace();
             self.check_workspace("input gradient", workspace.len(), needed);
-            let (packed, rest) = workspace.split_at_mut(plan.layout.len());
-            plan.layout.pack(simd, w, packed);
-            plan.run(simd, dy, packed, finish, dx, rest);
+            let (packed, rest) = workspace.split_at_mut(way.packed_len());
+            way.pack(simd, w, packed, threads);
+            way.run(simd, dy, packed, finish, dx, rest);
         }
     }
 
@@ -231,7 +233,11 @@ impl Conv {
         if self.is_depthwise() {
             return 0;
         }
-        weight_gradient::Plan::new(simd, &Correlation::forward(self), threads).workspace()
+        let shape = Correlation::forward(self);
+        match winograd::GradientPlan::new(simd, &shape, threads) {
+            Some(plan) => plan.workspace(),
+            None => weight_gradient::Plan::new(simd, &shape, threads).workspace(),
+        }
     }
 
     /// `dw` = gradient of the weights, from the images and the gradient `dy` of the result. The bits of the result do
@@ -251,6 +257,10 @@ impl Conv {
         let shape = Correlation::forward(self);
         if self.is_depthwise() {
             return depthwise_gradient::weight_gradient(simd, &shape, x, dy, dw, threads);
+        }
+        if let Some(plan) = winograd::GradientPlan::new(simd, &shape, threads) {
+            self.check_workspace("weight gradient", workspace.len(), plan.workspace());
+            return plan.run(simd, x, dy, dw, workspace);
         }
         let plan = weight_gradient::Plan::new(simd, &shape, threads);
         self.check_workspace("weight gradient", workspace.len(), plan.workspace());
