@@ -5,6 +5,7 @@ use std::io::Write;
 use serde_json::{Map, Value, json};
 use synod_detect::evaluate::{Bootstrap, Mean, Metrics, beyond_chance, mean_difference};
 use synod_detect::federated::Choice;
+use synod_detect::report::hurt;
 use synod_detect::{AlarmBudget, Outcome};
 
 /// An arm of a comparison: a detector, its alarms and what came of it.
@@ -114,6 +115,11 @@ pub(crate) fn differences(out: &mut impl Write, arms: &[Arm]) -> std::io::Result
         out,
         "Mean differences over nodes with 95 % intervals from drawing nodes, and how many nodes' F1 rose and fell."
     )?;
+    for comparison in &comparisons {
+        if let Some(nodes) = hurt(comparison.f1.iter().map(|(node, change)| (node, change))) {
+            writeln!(out, "{}: F1 fell on {nodes}.", comparison.arm.name)?;
+        }
+    }
     for arm in arms.iter().filter(|arm| !arm.choices.is_empty()) {
         let alone = arm.choices.iter().filter(|c| !c.federated).count();
         match alone {
