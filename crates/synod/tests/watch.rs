@@ -408,3 +408,26 @@ fn a_detector_that_cannot_be_learnt_together_is_refused() {
         said(&output)
     );
 }
+
+#[test]
+fn nodes_above_the_budget_beyond_chance_are_named() {
+    let site = site(2);
+    let unlabelled = |t: usize| [640..650, 780..790, 880..890].iter().any(|r| r.contains(&t));
+    node(&site.path().join("n1.csv"), 12, |t, fields| {
+        if unlabelled(t) {
+            fields[3] = "75".to_owned();
+            fields[4] = "0".to_owned();
+        }
+    });
+    let text = said(&synod(site.path(), &["backtest", "site.toml"]));
+    let line = text
+        .lines()
+        .find(|l| l.starts_with("Above the budget beyond chance"));
+    assert_eq!(
+        line,
+        Some("Above the budget beyond chance: n1 (3 where 0.2 are allowed)."),
+        "{text}"
+    );
+    let page = fs::read_to_string(site.path().join("runs/site/report.html")).expect("a report");
+    assert!(page.contains("n1 (3 where 0.2 are allowed)"));
+}

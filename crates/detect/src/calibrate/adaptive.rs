@@ -27,6 +27,9 @@ const EVERY: usize = 60;
 /// How far the threshold rises towards the highest alarm of late.
 const TOWARDS: f32 = 0.5;
 
+/// The most alarms that chance gives where the budget allows one, but for one time in a hundred.
+const BY_CHANCE: usize = 4;
+
 /// A score above 1 by this much is not reached on a typical day of training.
 const EVERY_DAY: f32 = 1.25;
 
@@ -131,16 +134,16 @@ impl Adaptive {
     }
 
     /// After an alarm the next must rise nearer to it, for as long as the budget allows but one: a node that is noisy by
-    /// nature does not spend the whole night's patience.
+    /// nature does not spend the whole night's patience. And what it has reached in that time more often than by chance is
+    /// its way, and no news.
     fn threshold(&self) -> f32 {
         // However quiet the node has become, what training windows reach every day is no alarm.
         let threshold = above(self.level, self.open).max(EVERY_DAY);
-        let highest = self
-            .alarms
-            .iter()
-            .map(|(_, peak)| *peak)
-            .fold(threshold, f32::max);
-        threshold + TOWARDS * (highest - threshold)
+        let mut peaks: Vec<f32> = self.alarms.iter().map(|(_, peak)| *peak).collect();
+        peaks.sort_unstable_by(|a, b| b.total_cmp(a));
+        let highest = peaks.first().map_or(threshold, |peak| peak.max(threshold));
+        let known = peaks.get(BY_CHANCE - 1).map_or(threshold, |peak| peak.next_up());
+        (threshold + TOWARDS * (highest - threshold)).max(known)
     }
 }
 
@@ -159,6 +162,7 @@ mod tests {
     use super::super::testing::noise;
     use super::*;
     use crate::budget::AlarmBudget;
+    use crate::evaluate::beyond_chance;
 
     /// A score to which a lasting cause adds energy.
     fn raised(score: f32, by: f32) -> f32 {
@@ -224,6 +228,24 @@ mod tests {
             "a high alarm quietens the smaller ones after it: {} of {}",
             begun(&higher),
             begun(&scores)
+        );
+    }
+
+    #[test]
+    fn what_a_node_has_reached_as_often_as_chance_allows_is_no_news_until_the_budget_allows_another() {
+        assert!(!beyond_chance(BY_CHANCE, 1.0) && beyond_chance(BY_CHANCE + 1, 1.0));
+        let mut scores = noise(2880, 8);
+        scores.iter_mut().skip(20).step_by(96).for_each(|s| *s = 2.5);
+        scores[1000] = 3.5;
+        let alarms = alarms(&scores);
+        let spacing = 15 * 96;
+        let begun: Vec<usize> = (1..2880).filter(|i| alarms[*i] && !alarms[i - 1]).collect();
+        let repeated = begun.iter().filter(|i| **i < spacing && **i != 1000).count();
+        assert_eq!(repeated, BY_CHANCE, "the same every day: {begun:?}");
+        assert!(begun.contains(&1000), "a higher one is heard: {begun:?}");
+        assert!(
+            begun.iter().any(|i| *i > 1000 + spacing),
+            "then it is forgotten: {begun:?}"
         );
     }
 

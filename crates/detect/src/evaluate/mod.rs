@@ -20,6 +20,7 @@
 //! ```
 
 mod bootstrap;
+mod chance;
 mod curve;
 mod difference;
 mod events;
@@ -30,6 +31,7 @@ mod point_adjust;
 mod vus;
 
 pub use bootstrap::{Bootstrap, Interval, Intervals, intervals_over_nodes, intervals_over_windows};
+pub use chance::beyond_chance;
 pub use curve::{Curve, curve};
 pub use difference::{difference, mean_difference};
 pub use events::{Event, EventKind, Events, events, true_segments};

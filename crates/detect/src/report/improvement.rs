@@ -19,6 +19,28 @@ const FIGURES: [(&str, &str, usize); 7] = [
     ("false_alarms_per_node_month", "False alarms / node-month", 2),
 ];
 
+/// A fall in F1 that is worth a word.
+const HURT: f64 = 0.005;
+
+/// Nodes that are named as losing.
+const NAMED: usize = 8;
+
+/// The nodes whose F1 fell, those that lost most first, in words; none if there are none.
+pub fn hurt<'a>(changes: impl IntoIterator<Item = (&'a String, &'a f64)>) -> Option<String> {
+    let mut lost: Vec<(&String, &f64)> = changes.into_iter().filter(|(_, c)| **c <= -HURT).collect();
+    lost.sort_by(|a, b| a.1.total_cmp(b.1));
+    let named: Vec<String> = lost
+        .iter()
+        .take(NAMED)
+        .map(|(node, change)| format!("{node} ({change:+.3})"))
+        .collect();
+    let more = match lost.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!named.is_empty()).then(|| named.join(", ") + &more)
+}
+
 /// A table of differences and a histogram over nodes for each comparison; nothing without one.
 pub(super) fn section(report: &Report) -> Html {
     if report.improvements.is_empty() {
@@ -94,16 +116,18 @@ fn histogram(improvement: &Improvement) -> Option<Html> {
             })
         )
     };
+    let losing = hurt(&improvement.f1).map(|nodes| html!(" It fell on {}.", nodes));
     let label = format!(
         "F1 rose on {better} nodes and fell on {worse} of {} with {}, by up to {widest:.2}",
         changes.len(),
         improvement.arm
     );
     Some(html!(
-        "<figure>\n<figcaption>{}.</figcaption>\n<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\" width=\"100%\" height=\"120\" \
+        "<figure>\n<figcaption>{}.{}</figcaption>\n<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\" width=\"100%\" height=\"120\" \
          preserveAspectRatio=\"none\">{}</svg>\n<div style=\"display:flex;justify-content:space-between\" class=\"quiet\">\
          <span>−{}</span><span>unchanged</span><span>+{}</span></div>\n</figure>\n",
         label,
+        losing.unwrap_or_default(),
         WIDTH,
         HEIGHT,
         label,
@@ -151,5 +175,17 @@ mod tests {
         let page = page(&report);
         assert!(page.contains("federated &lt;1&gt; less local"), "escaped");
         assert!(page.contains("F1 rose on 2 nodes and fell on 1 of 3"));
+        assert!(page.contains("It fell on b (-0.100)."));
+    }
+
+    #[test]
+    fn those_who_lose_most_are_named_first_and_noise_is_not() {
+        let changes = |count: usize| -> Vec<(String, f64)> {
+            (0..count).map(|i| (format!("n{i}"), -0.01 * i as f64)).collect()
+        };
+        let said = |count| hurt(changes(count).iter().map(|(n, c)| (n, c)));
+        assert_eq!(said(1), None);
+        assert_eq!(said(3).as_deref(), Some("n2 (-0.020), n1 (-0.010)"));
+        assert!(said(11).is_some_and(|s| s.starts_with("n10 (-0.100)") && s.ends_with(" and 2 more")));
     }
 }

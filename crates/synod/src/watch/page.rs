@@ -70,7 +70,10 @@ pub(super) fn report(
         heatmaps: pictured(results).filter_map(heatmap).collect(),
         examples: pictured(results).filter_map(example).collect(),
         dropped: dropped(results),
-        notes: notes(local),
+        notes: table::above_budget(local, context.budget)
+            .into_iter()
+            .chain(notes(local))
+            .collect(),
     })
 }
 

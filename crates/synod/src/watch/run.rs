@@ -106,6 +106,12 @@ pub(crate) fn run(request: &Request<'_>) -> Result<()> {
         )?,
     }
     table::print(&mut out, &arms, request.nodes)?;
+    if let Some(above) = arms
+        .first()
+        .and_then(|arm| table::above_budget(arm, alarm.budget))
+    {
+        writeln!(out, "{above}")?;
+    }
     table::differences(&mut out, &arms)?;
     if request.both_splits && config.federation.is_none() {
         writeln!(out, "{}", splits(&arms))?;

@@ -3,9 +3,10 @@
 use std::io::Write;
 
 use serde_json::{Map, Value, json};
-use synod_detect::Outcome;
-use synod_detect::evaluate::{Bootstrap, Mean, Metrics, mean_difference};
+use synod_detect::evaluate::{Bootstrap, Mean, Metrics, beyond_chance, mean_difference};
 use synod_detect::federated::Choice;
+use synod_detect::report::hurt;
+use synod_detect::{AlarmBudget, Outcome};
 
 /// An arm of a comparison: a detector, its alarms and what came of it.
 pub(crate) struct Arm {
@@ -114,6 +115,11 @@ pub(crate) fn differences(out: &mut impl Write, arms: &[Arm]) -> std::io::Result
         out,
         "Mean differences over nodes with 95 % intervals from drawing nodes, and how many nodes' F1 rose and fell."
     )?;
+    for comparison in &comparisons {
+        if let Some(nodes) = hurt(comparison.f1.iter().map(|(node, change)| (node, change))) {
+            writeln!(out, "{}: F1 fell on {nodes}.", comparison.arm.name)?;
+        }
+    }
     for arm in arms.iter().filter(|arm| !arm.choices.is_empty()) {
         let alone = arm.choices.iter().filter(|c| !c.federated).count();
         match alone {
@@ -128,6 +134,9 @@ pub(crate) fn differences(out: &mut impl Write, arms: &[Arm]) -> std::io::Result
     }
     Ok(())
 }
+
+/// Nodes that are named in a line.
+const LISTED: usize = 8;
 
 /// Columns of the table: a heading, a metric and its digits.
 const COLUMNS: [(&str, &str, usize); 11] = [
@@ -187,6 +196,38 @@ pub(crate) fn print(out: &mut impl Write, arms: &[Arm], nodes: bool) -> std::io:
         out,
         "best of any threshold, which nobody has in use. False alarms are per node and 30 days. No point adjustment."
     )
+}
+
+/// Which nodes have more false alarms than the budget allows, beyond what chance gives; none if there are none.
+pub(crate) fn above_budget(arm: &Arm, budget: AlarmBudget) -> Option<String> {
+    let AlarmBudget::PerNodeMonth(per_month) = budget else {
+        return None;
+    };
+    let above = arm.outcome.nodes.iter().filter_map(|node| {
+        let found = node.evaluation.false_alarms;
+        let allowed = per_month * node.evaluation.healthy_months;
+        beyond_chance(found, allowed).then(|| {
+            (
+                found,
+                format!("{} ({found} where {allowed:.1} are allowed)", node.node),
+            )
+        })
+    });
+    let mut above: Vec<(usize, String)> = above.collect();
+    above.sort_by_key(|(found, _)| std::cmp::Reverse(*found));
+    let names = above.into_iter().map(|(_, name)| name).collect();
+    listed(names).map(|names| format!("Above the budget beyond chance: {names}."))
+}
+
+/// The first of some names, and how many more there are; none of none.
+fn listed(mut names: Vec<String>) -> Option<String> {
+    let more = names.len().saturating_sub(LISTED);
+    names.truncate(LISTED);
+    let and = match more {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!names.is_empty()).then(|| names.join(", ") + &and)
 }
 
 /// The line below an arm's means; none without intervals.
