@@ -27,7 +27,7 @@ fn split(b: &mut Builder, node: &Node, args: &[Value]) -> Option<Vec<Value>> {
     match (&node.op, args) {
         (Op::Update(op), &[parameter, gradient, hyper]) if op.rule == (Rule::Sgd { weight_decay: 0.0 }) => {
             let (own, added) = parts(b, gradient).filter(|(_, added)| !added.is_empty())?;
-            let step = |b: &mut Builder, at: Value, along: Value| b.one(op.clone(), &[at, along, hyper]);
+            let step = |b: &mut Builder, at: Value, along: Value| b.one(*op, &[at, along, hyper]);
             let stepped = step(b, parameter, own);
             let stepped = added.into_iter().fold(stepped, |at, along| step(b, at, along));
             Some(vec![stepped])
