@@ -33,7 +33,7 @@ impl Tensor {
     /// use synod_engine::Tensor;
     /// let x = Tensor::new([1.0, 10.0, 3.0, 10.0], [2, 2]);
     /// let (y, [mean, variance]) = x.batch_norm(&Tensor::full(2.0, [2]), &Tensor::zeros([2]), 0.0, false);
-    /// assert_eq!((mean.values()?, variance.values()?), (vec![2.0, 10.0], vec![1.0, 0.0]));
+    /// assert_eq!([mean.values()?, variance.values()?], [[2.0, 10.0], [1.0, 0.0]]);
     /// assert_eq!(y.values()?[0], -2.0);
     /// # Ok::<(), synod_engine::Error>(())
     /// ```
