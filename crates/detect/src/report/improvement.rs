@@ -22,23 +22,28 @@ const FIGURES: [(&str, &str, usize); 7] = [
 /// A fall in F1 that is worth a word.
 const HURT: f64 = 0.005;
 
-/// Nodes that are named as losing.
+/// Nodes that are named in a sentence.
 const NAMED: usize = 8;
+
+/// The first of some names, and how many more there are; none of none.
+pub fn listed(mut names: Vec<String>) -> Option<String> {
+    let more = names.len().saturating_sub(NAMED);
+    names.truncate(NAMED);
+    let and = match more {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!names.is_empty()).then(|| names.join(", ") + &and)
+}
 
 /// The nodes whose F1 fell, those that lost most first, in words; none if there are none.
 pub fn hurt<'a>(changes: impl IntoIterator<Item = (&'a String, &'a f64)>) -> Option<String> {
     let mut lost: Vec<(&String, &f64)> = changes.into_iter().filter(|(_, c)| **c <= -HURT).collect();
     lost.sort_by(|a, b| a.1.total_cmp(b.1));
-    let named: Vec<String> = lost
-        .iter()
-        .take(NAMED)
-        .map(|(node, change)| format!("{node} ({change:+.3})"))
-        .collect();
-    let more = match lost.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    (!named.is_empty()).then(|| named.join(", ") + &more)
+    let named = lost
+        .into_iter()
+        .map(|(node, change)| format!("{node} ({change:+.3})"));
+    listed(named.collect())
 }
 
 /// A table of differences and a histogram over nodes for each comparison; nothing without one.

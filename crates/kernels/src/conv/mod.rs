@@ -2,6 +2,7 @@
 //!
 //! The products are those of a matrix product with the images' patches, but the patches are never written out: a
 //! padded copy of a few rows stays in the cache, and the register tile reads it through one pointer per result.
+//! Filters of 3 x 3 and 5 x 5 take fewer products, by values at points.
 
 use crate::level::Simd;
 use crate::{

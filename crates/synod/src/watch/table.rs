@@ -5,7 +5,7 @@ use std::io::Write;
 use serde_json::{Map, Value, json};
 use synod_detect::evaluate::{Bootstrap, Mean, Metrics, beyond_chance, mean_difference};
 use synod_detect::federated::Choice;
-use synod_detect::report::hurt;
+use synod_detect::report::{hurt, listed};
 use synod_detect::{AlarmBudget, Outcome};
 
 /// An arm of a comparison: a detector, its alarms and what came of it.
@@ -135,9 +135,6 @@ pub(crate) fn differences(out: &mut impl Write, arms: &[Arm]) -> std::io::Result
     Ok(())
 }
 
-/// Nodes that are named in a line.
-const LISTED: usize = 8;
-
 /// Columns of the table: a heading, a metric and its digits.
 const COLUMNS: [(&str, &str, usize); 11] = [
     ("AUROC", "auroc", 3),
@@ -217,17 +214,6 @@ pub(crate) fn above_budget(arm: &Arm, budget: AlarmBudget) -> Option<String> {
     above.sort_by_key(|(found, _)| std::cmp::Reverse(*found));
     let names = above.into_iter().map(|(_, name)| name).collect();
     listed(names).map(|names| format!("Above the budget beyond chance: {names}."))
-}
-
-/// The first of some names, and how many more there are; none of none.
-fn listed(mut names: Vec<String>) -> Option<String> {
-    let more = names.len().saturating_sub(LISTED);
-    names.truncate(LISTED);
-    let and = match more {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    (!names.is_empty()).then(|| names.join(", ") + &and)
 }
 
 /// The line below an arm's means; none without intervals.
