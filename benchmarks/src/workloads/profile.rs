@@ -15,14 +15,16 @@ use crate::Common;
 /// Runs a few steps and prints what their ops took, the longest first.
 #[allow(clippy::print_stdout, reason = "a program that reports to people")]
 pub(crate) fn profile(name: &str, batch: usize, common: Common) -> Result<()> {
-    let (model, optimizer) = match name {
+    let (model, loss, optimizer) = match name {
         "resnet50" => (
             zoo::resnet50(Version::V15, 1000, 1)?,
+            Loss::CrossEntropy,
             Optimizer::momentum(0.01, 0.9),
         ),
-        _ => (zoo::by_name(name, 1)?, Optimizer::sgd(0.05)),
+        "autoencoder" => (zoo::by_name(name, 1)?, Loss::Rmse, Optimizer::rmsprop(1e-4)),
+        _ => (zoo::by_name(name, 1)?, Loss::CrossEntropy, Optimizer::sgd(0.05)),
     };
-    let mut session = session(&model, optimizer, batch, common.threads)?;
+    let mut session = session(&model, loss, optimizer, batch, common.threads)?;
     let reps = common.reps.max(1);
     session.run();
     let mut found: BTreeMap<String, (usize, Duration)> = BTreeMap::new();
@@ -51,8 +53,14 @@ pub(crate) fn profile(name: &str, batch: usize, common: Common) -> Result<()> {
 }
 
 /// A session of training steps with random examples.
-pub(crate) fn session(model: &Model, optimizer: Optimizer, batch: usize, threads: usize) -> Result<Session> {
-    let graph = model.step_graph(Loss::CrossEntropy, optimizer, batch, false)?;
+pub(crate) fn session(
+    model: &Model,
+    loss: Loss,
+    optimizer: Optimizer,
+    batch: usize,
+    threads: usize,
+) -> Result<Session> {
+    let graph = model.step_graph(loss, optimizer, batch, false)?;
     let options = Options {
         threads,
         ..model.step_options(optimizer)
@@ -77,9 +85,11 @@ pub(crate) fn session(model: &Model, optimizer: Optimizer, batch: usize, threads
     };
     session.param_mut(target - 1).copy_from_slice(&inputs);
     let targets = session.param(target).len();
-    session
-        .param_mut(target)
-        .copy_from_slice(&classes(targets, kinds, 2));
+    let targets = match loss {
+        Loss::CrossEntropy => classes(targets, kinds, 2),
+        _ => rows(targets, 1),
+    };
+    session.param_mut(target).copy_from_slice(&targets);
     session
         .param_mut(target - 3)
         .copy_from_slice(&optimizer.rule.hyper(optimizer.rate, 1));

@@ -18,7 +18,7 @@ pub(crate) fn train(batch: usize, common: Common) -> Result<()> {
     let model = zoo::resnet50(Version::V15, CLASSES, 1)?;
     let optimizer = Optimizer::momentum(RATE, 0.9);
     let graph = model.step_graph(Loss::CrossEntropy, optimizer, batch, false)?;
-    let mut session = session(&model, optimizer, batch, common.threads)?;
+    let mut session = session(&model, Loss::CrossEntropy, optimizer, batch, common.threads)?;
     let hyper_at = session.program().param_count() - 4;
     let mut step = 0;
     let seconds = timed(common, 1, || {

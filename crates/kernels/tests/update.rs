@@ -99,6 +99,11 @@ fn steps_follow_the_definition_from_tiny_to_huge_gradients() {
         for simd in levels() {
             for round in 0..rounds(200) {
                 let len = random.below(40);
+                // Common rates, and one so small that its inverse times a large root would overflow.
+                let hyper = Hyper {
+                    rate: [0.01, 1e-5, 1e-30][round / 8 % 3],
+                    ..HYPER
+                };
                 let magnitude = 10f32.powi(random.below(30) as i32 - 18);
                 // Of one sign, so that no rule's own sums cancel.
                 let sign = if round % 2 == 0 { 1.0 } else { -1.0 };
@@ -121,7 +126,7 @@ fn steps_follow_the_definition_from_tiny_to_huge_gradients() {
                 update(
                     simd,
                     &rule,
-                    HYPER,
+                    hyper,
                     &gradient,
                     &mut parameter,
                     [&mut first, &mut second],
@@ -130,13 +135,14 @@ fn steps_follow_the_definition_from_tiny_to_huge_gradients() {
                     let at = |x: &[f32]| x.get(i).map_or(0.0, |&x| x as f64);
                     let (p, s) = definition(
                         &rule,
-                        HYPER,
+                        hyper,
                         gradient[i] as f64,
                         0.0,
                         [at(&old_first), at(&old_second)],
                     );
                     let what = format!(
-                        "{rule:?} {simd:?} g={} s={:?}",
+                        "{rule:?} at {} {simd:?} g={} s={:?}",
+                        hyper.rate,
                         gradient[i],
                         [at(&old_first), at(&old_second)]
                     );
@@ -173,6 +179,25 @@ fn no_gradient_and_no_history_mean_no_step() {
             let mut p = vec![1.0; 19];
             update(simd, &rule, HYPER, &[0.0; 19], &mut p, [&mut [0.0; 19], &mut []]);
             assert!(p.iter().all(|&p| p == 1.0), "{rule:?} {simd:?}: {p:?}");
+        }
+    }
+}
+
+#[test]
+fn at_a_rate_of_zero_nothing_moves_but_the_states() {
+    for rule in rules() {
+        for simd in levels() {
+            let (mut p, mut states) = ([0.0, 1.0, -3.0], [[0.5; 3]; 2]);
+            let [a, b] = &mut states;
+            let used = [
+                &mut a[..if rule.states() > 0 { 3 } else { 0 }],
+                &mut b[..if rule.states() > 1 { 3 } else { 0 }],
+            ];
+            let hyper = Hyper { rate: 0.0, ..HYPER };
+            update(simd, &rule, hyper, &[2.0, -1.0, 4.0], &mut p, used);
+            assert_eq!(p, [0.0, 1.0, -3.0], "{rule:?} {simd:?}");
+            let moved = states.iter().filter(|state| **state != [0.5; 3]).count();
+            assert_eq!(moved, rule.states(), "{rule:?} {simd:?}");
         }
     }
 }

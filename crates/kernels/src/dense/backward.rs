@@ -125,6 +125,7 @@ impl<S: Step> Kernel for Rows<'_, '_, S> {
             // SAFETY: more than one row only comes with all columns, and fits; every element is written before it is
             // read.
             unsafe {
+                let mut silent = 0u32;
                 for row in 0..self.count {
                     let mut pass = Pass {
                         weights: &self.call.weights,
@@ -140,14 +141,22 @@ impl<S: Step> Kernel for Rows<'_, '_, S> {
                         let active = self.active::<V>(pass.input, first, (rows - first).min(SAMPLES));
                         pass.samples::<V>(first, active);
                     }
-                    if !pass.adds {
-                        pass.gradient.write_bytes(0, columns);
+                    silent |= u32::from(!pass.adds) << row;
+                }
+                let Backward { weights, step, .. } = self.call;
+                let (offset, ahead) = (self.start * outputs + column, self.count * columns);
+                if silent == 0 {
+                    weights.step_row::<V, S>(*step, gradient, offset, self.count * columns, ahead);
+                    continue;
+                }
+                for row in 0..self.count {
+                    let at = offset + row * columns;
+                    if silent >> row & 1 == 1 {
+                        weights.rest::<V, S>(*step, at..at + columns);
+                    } else {
+                        weights.step_row::<V, S>(*step, gradient.add(row * columns), at, columns, ahead);
                     }
                 }
-                let offset = self.start * outputs + column;
-                self.call
-                    .weights
-                    .step_row::<V, S>(self.call.step, gradient, offset, self.count * columns);
             }
         }
     }

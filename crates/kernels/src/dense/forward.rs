@@ -1,6 +1,6 @@
 //! `y = act(x * w + bias)` in register tiles of samples by output vectors.
 
-use super::{Activation, Dense, Way, sparse::Sparse};
+use super::{Activation, Dense, Way, live::Live, sparse::Sparse};
 use crate::{
     level::Kernel,
     vector::{Vector, load_up_to, store_up_to},
@@ -53,6 +53,9 @@ impl Kernel for Forward<'_> {
             unsafe { layer.run::<V>() };
         } else {
             let (x, w, y) = (x.as_ptr(), w.as_ptr(), y.as_mut_ptr());
+            let mut live = Live::new();
+            // SAFETY: the operands were checked.
+            let list = unsafe { live.find::<V>(shape, x) };
             let tile = Tile {
                 shape,
                 x,
@@ -61,6 +64,7 @@ impl Kernel for Forward<'_> {
                 bias,
                 act,
                 y,
+                list,
             };
             tile.all::<V>();
         }
@@ -105,7 +109,7 @@ fn widest<V: Vector>(rows: usize) -> usize {
     }
 }
 
-struct Tile {
+struct Tile<'a> {
     shape: Dense,
     x: *const f32,
     w: *const f32,
@@ -113,10 +117,12 @@ struct Tile {
     bias: *const f32,
     act: Activation,
     y: *mut f32,
+    /// The inputs that count, if not all do.
+    list: Option<&'a [u16]>,
 }
 
-impl Tile {
-    /// Every input of every sample, in tiles of samples by vectors of columns.
+impl Tile<'_> {
+    /// Every input that counts of every sample, in tiles of samples by vectors of columns.
     #[inline(always)]
     fn all<V: Vector>(&self) {
         let Dense {
@@ -165,17 +171,44 @@ impl Tile {
         columns: usize,
     ) {
         let tail = columns - (width - 1) * V::LANES;
+        let partial = tail < V::LANES;
+        macro_rules! call {
+            ($height:literal $width:literal) => {
+                // SAFETY: passed on from the caller.
+                unsafe {
+                    match (partial, self.list.is_some()) {
+                        (false, false) => V::run(Call::<$height, $width, false, false> {
+                            tile: self,
+                            row,
+                            column,
+                            tail,
+                        }),
+                        (true, false) => V::run(Call::<$height, $width, true, false> {
+                            tile: self,
+                            row,
+                            column,
+                            tail,
+                        }),
+                        (false, true) => V::run(Call::<$height, $width, false, true> {
+                            tile: self,
+                            row,
+                            column,
+                            tail,
+                        }),
+                        (true, true) => V::run(Call::<$height, $width, true, true> {
+                            tile: self,
+                            row,
+                            column,
+                            tail,
+                        }),
+                    }
+                }
+            };
+        }
         macro_rules! tiles {
             ($($height:literal: $($width:literal)*;)*) => {
                 match (height, width) {
-                    // SAFETY: passed on from the caller.
-                    $($(($height, $width) => unsafe {
-                        if tail == V::LANES {
-                            V::run(Call::<$height, $width, false> { tile: self, row, column, tail })
-                        } else {
-                            V::run(Call::<$height, $width, true> { tile: self, row, column, tail })
-                        }
-                    },)*)*
+                    $($(($height, $width) => call!($height $width),)*)*
                     _ => unreachable!("no tile of {height} rows by {width} vectors"),
                 }
             };
@@ -193,14 +226,16 @@ impl Tile {
     }
 }
 
-struct Call<'a, const H: usize, const W: usize, const PARTIAL: bool> {
-    tile: &'a Tile,
+struct Call<'a, const H: usize, const W: usize, const PARTIAL: bool, const LISTED: bool> {
+    tile: &'a Tile<'a>,
     row: usize,
     column: usize,
     tail: usize,
 }
 
-impl<const H: usize, const W: usize, const PARTIAL: bool> Kernel for Call<'_, H, W, PARTIAL> {
+impl<const H: usize, const W: usize, const PARTIAL: bool, const LISTED: bool> Kernel
+    for Call<'_, H, W, PARTIAL, LISTED>
+{
     type Output = ();
 
     #[inline(always)]
@@ -213,11 +248,14 @@ impl<const H: usize, const W: usize, const PARTIAL: bool> Kernel for Call<'_, H,
             bias,
             act,
             y,
+            list,
         } = *self.tile;
+        let list = list.unwrap_or_default();
         // SAFETY: the tile's rows and columns lie inside the layer; only the last vector may be partial.
         unsafe {
             let x = x.wrapping_add(self.row * inputs);
-            let mut weights = w.wrapping_add(self.column);
+            let first = w.wrapping_add(self.column);
+            let mut weights = first;
             let mut sums = [[V::splat(0.0); W]; H];
             if !bias.is_null() {
                 for vector in 0..W {
@@ -227,7 +265,15 @@ impl<const H: usize, const W: usize, const PARTIAL: bool> Kernel for Call<'_, H,
                     }
                 }
             }
-            for k in 0..inputs {
+            for term in 0..if LISTED { list.len() } else { inputs } {
+                let k = if LISTED {
+                    usize::from(*list.get_unchecked(term))
+                } else {
+                    term
+                };
+                if LISTED {
+                    weights = first.wrapping_add(k * stride);
+                }
                 let mut line = [V::splat(0.0); W];
                 for (vector, register) in line.iter_mut().enumerate() {
                     *register = load_tile::<V, W, PARTIAL>(weights, vector, self.tail);

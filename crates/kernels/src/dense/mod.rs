@@ -1,6 +1,8 @@
 //! The dense layer at small batches: products with exact, unpadded row-major weights, and the optimiser's step taken
 //! while the weight gradient is still in registers.
 
+use weights::WeightStep;
+
 use crate::{
     level::{Kernel, Level, Simd},
     share::Shared,
@@ -12,6 +14,7 @@ use crate::{
 mod backward;
 mod forward;
 mod input_gradient;
+mod live;
 mod samples;
 mod sparse;
 mod weights;
@@ -207,7 +210,7 @@ impl Dense {
         }
     }
 
-    /// `dw = x^T * dy`.
+    /// `dw = x^T * dy`. An input that is zero in every sample may be left out, even if an error is infinite or undefined.
     pub fn weight_gradient(&self, simd: Simd, x: &[f32], dy: &[f32], dw: &mut [f32]) {
         self.check_weights(x, dy, dw);
         let operands = self.weight_operands(x, dy, dw, [&mut [], &mut []]);
@@ -217,7 +220,8 @@ impl Dense {
         });
     }
 
-    /// Steps `w` by `rule` along `x^T * dy`, which never leaves the registers. States the rule does not use are empty.
+    /// Steps `w` by `rule` along [`Dense::weight_gradient`], which never leaves the first-level cache. States the rule does
+    /// not use are empty.
     #[expect(
         clippy::too_many_arguments,
         reason = "operands, rule and state of one fused kernel"
@@ -339,17 +343,6 @@ impl Kernel for Block<'_, input_gradient::Operands<'_>> {
     }
 }
 
-impl<S: Step> Kernel for Block<'_, WeightStep<S>> {
-    type Output = ();
-
-    #[inline(always)]
-    unsafe fn run<V: Vector>(self) {
-        let WeightStep { operands, step } = self.operands;
-        // SAFETY: passed on from the caller.
-        unsafe { operands.block::<V, S>(*step, self.start, self.rows) }
-    }
-}
-
 struct InputGradient<'a>(input_gradient::Operands<'a>);
 
 impl Kernel for InputGradient<'_> {
@@ -369,29 +362,6 @@ impl Kernel for InputGradient<'_> {
         });
         // SAFETY: as above.
         unsafe { self.0.gate::<V>() }
-    }
-}
-
-struct WeightStep<S> {
-    operands: weights::Operands,
-    step: S,
-}
-
-impl<S: Step> Kernel for WeightStep<S> {
-    type Output = ();
-
-    #[inline(always)]
-    unsafe fn run<V: Vector>(self) {
-        for_each_block!(self.operands.shape.inputs, |start, rows| {
-            // SAFETY: the operands were checked against the shape.
-            unsafe {
-                V::run(Block {
-                    operands: &self,
-                    start,
-                    rows,
-                })
-            }
-        });
     }
 }
 

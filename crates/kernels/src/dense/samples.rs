@@ -3,7 +3,7 @@
 
 use std::mem::MaybeUninit;
 
-use super::{Dense, input_gradient::Operands};
+use super::{Dense, Gate, input_gradient::Operands, live::Live};
 use crate::{
     level::{Kernel, Level, Simd},
     vector::{MAX_LANES, Vector, load_up_to, store_up_to},
@@ -15,6 +15,8 @@ const OUTPUTS: usize = 128;
 const FEWEST: usize = 6;
 /// Inputs whose sums are in registers at once.
 const TILE: usize = MAX_LANES;
+/// As many if they are listed: each takes a pointer.
+const LISTED: usize = 8;
 
 /// Whether this is the faster way to an input gradient.
 #[inline(always)]
@@ -27,9 +29,27 @@ pub(super) fn pays(simd: Simd, shape: Dense) -> bool {
     simd.level() == Level::Avx512 && (FEWEST..=TILE).contains(&rows) && inputs >= TILE && outputs <= OUTPUTS
 }
 
-/// Errors transposed: a register of samples for every output.
+/// Errors transposed: a register of samples for every output that has an error in any of them.
 #[repr(align(64))]
-struct Errors(MaybeUninit<[f32; OUTPUTS * MAX_LANES]>);
+struct Errors {
+    registers: MaybeUninit<[f32; OUTPUTS * MAX_LANES]>,
+    outputs: [u16; OUTPUTS],
+    count: usize,
+}
+
+impl Errors {
+    /// Every output with the errors of all samples.
+    #[inline(always)]
+    fn iter<V: Vector>(&self) -> impl Iterator<Item = (usize, V)> {
+        let registers = self.registers.as_ptr().cast::<f32>();
+        let outputs = self.outputs[..self.count].iter().enumerate();
+        outputs.map(move |(i, output)| {
+            // SAFETY: the register of every listed output was written.
+            let errors = unsafe { V::load(registers.add(i * V::LANES)) };
+            (usize::from(*output), errors)
+        })
+    }
+}
 
 /// All inputs of a layer for which this way pays.
 pub(super) struct Samples<'a>(pub(super) &'a Operands<'a>);
@@ -40,11 +60,22 @@ impl Kernel for Samples<'_> {
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
         let Dense { inputs, .. } = self.0.shape;
-        let mut errors = Errors(MaybeUninit::uninit());
-        let errors = errors.0.as_mut_ptr().cast::<f32>();
+        let mut errors = Errors {
+            registers: MaybeUninit::uninit(),
+            outputs: [0; OUTPUTS],
+            count: 0,
+        };
         // SAFETY: the operands were checked against the shape, and it suits this way.
         unsafe {
-            self.transpose_errors::<V>(errors);
+            self.transpose_errors::<V>(&mut errors);
+            let errors = &errors;
+            let mut live = Live::new();
+            // Behind a rectifier the gradient of an input that is zero is zero as well.
+            if let Gate::Relu(y) = self.0.gate
+                && let Some(list) = live.find::<V>(self.0.shape, y.as_ptr())
+            {
+                return self.listed::<V>(errors, list);
+            }
             let mut start = 0;
             while start < inputs {
                 // The last tile may repeat some inputs of the one before.
@@ -57,8 +88,9 @@ impl Kernel for Samples<'_> {
 
 impl Samples<'_> {
     #[inline(always)]
-    unsafe fn transpose_errors<V: Vector>(&self, errors: *mut f32) {
+    unsafe fn transpose_errors<V: Vector>(&self, errors: &mut Errors) {
         let Dense { rows, outputs, .. } = self.0.shape;
+        let registers = errors.registers.as_mut_ptr().cast::<f32>();
         let mut column = 0;
         while column < outputs {
             let count = (outputs - column).min(V::LANES);
@@ -71,17 +103,79 @@ impl Samples<'_> {
                     }
                 }
                 V::transpose(&mut square);
+                let (zero, one) = (V::splat(0.0), V::splat(1.0));
                 for (i, register) in square.iter().enumerate().take(count) {
-                    register.store(errors.add((column + i) * V::LANES));
+                    register.store(registers.add(errors.count * V::LANES));
+                    errors.outputs[errors.count] = (column + i) as u16;
+                    let counts = zero.less(V::select(register.equal(zero), zero, one));
+                    errors.count += usize::from(V::any(counts));
                 }
             }
             column += count;
         }
     }
 
+    /// The gradient of listed inputs for all samples; that of the others is zero.
+    #[inline(always)]
+    unsafe fn listed<V: Vector>(&self, errors: &Errors, list: &[u16]) {
+        let Dense { rows, inputs, .. } = self.0.shape;
+        // SAFETY: listed inputs exist, for all samples.
+        unsafe {
+            self.0.dx.write_bytes(0, rows * inputs);
+            for inputs in list.chunks(LISTED) {
+                match inputs.len() {
+                    ..=4 => self.some::<V, 4>(errors, inputs),
+                    _ => self.some::<V, LISTED>(errors, inputs),
+                }
+            }
+            self.0.gate.apply_all::<V>(self.0.dx, rows * inputs);
+        }
+    }
+
+    /// The gradient of at most `N` inputs, before the gate.
+    #[inline(always)]
+    unsafe fn some<V: Vector, const N: usize>(&self, errors: &Errors, list: &[u16]) {
+        let Operands {
+            shape: Dense { rows, inputs, .. },
+            dx,
+            ..
+        } = *self.0;
+        let mut at = [usize::from(list[0]); N];
+        for (at, input) in at.iter_mut().zip(list) {
+            *at = usize::from(*input);
+        }
+        // SAFETY: the inputs, their weights and the samples exist.
+        unsafe {
+            for (sum, input) in self.sums::<V, N>(errors, at).iter().zip(list) {
+                let mut column = [0.0; MAX_LANES];
+                sum.store(column.as_mut_ptr());
+                for (sample, gradient) in column.iter().enumerate().take(rows) {
+                    *dx.add(sample * inputs + usize::from(*input)) = *gradient;
+                }
+            }
+        }
+    }
+
+    /// Errors of all samples times the weights of `N` inputs.
+    #[inline(always)]
+    unsafe fn sums<V: Vector, const N: usize>(&self, errors: &Errors, inputs: [usize; N]) -> [V; N] {
+        let outputs = self.0.shape.outputs;
+        // SAFETY: the inputs, their weights and the samples exist.
+        unsafe {
+            let w = inputs.map(|input| self.0.w.add(input * outputs));
+            let mut sums = [V::splat(0.0); N];
+            for (output, errors) in errors.iter::<V>() {
+                for (w, sum) in w.iter().zip(&mut sums) {
+                    *sum = V::splat(*w.add(output)).mul_add(errors, *sum);
+                }
+            }
+            sums
+        }
+    }
+
     /// The gradient of `TILE` inputs from `start` on, for all samples.
     #[inline(always)]
-    unsafe fn tile<V: Vector>(&self, errors: *const f32, start: usize) {
+    unsafe fn tile<V: Vector>(&self, errors: &Errors, start: usize) {
         let Operands {
             shape:
                 Dense {
@@ -98,8 +192,7 @@ impl Samples<'_> {
         unsafe {
             let w = w.add(start * outputs);
             let mut sums = [V::splat(0.0); TILE];
-            for output in 0..outputs {
-                let errors = V::load(errors.add(output * V::LANES));
+            for (output, errors) in errors.iter::<V>() {
                 for (input, sum) in sums.iter_mut().enumerate() {
                     *sum = V::splat(*w.add(input * outputs + output)).mul_add(errors, *sum);
                 }

@@ -3,17 +3,22 @@
 //! Products and step are separate loops: fused in one register tile, the long latency of the step's root and quotient
 //! stalls the multiply-adds of the next tile, which measures slower than a trip through the cache.
 
-use std::mem::MaybeUninit;
+use std::{mem::MaybeUninit, ops::Range};
 
-use super::{Dense, ROW_BLOCK};
+use super::{
+    Block, Dense, ROW_BLOCK,
+    live::{Live, silent},
+};
 use crate::{
     level::Kernel,
-    update::{Step, step_at},
+    update::{Step, rest_at, step_at},
     vector::{MAX_LANES, Vector},
 };
 
 /// Columns whose gradient is kept at once.
 const CHUNK: usize = 512;
+/// Weights that are stepped at once where several blocks of rows are.
+const STEPPED: usize = 1024;
 
 /// The gradient of some columns of a block of weight rows, one row after the other. A whole register may be stored at the
 /// last of them.
@@ -37,40 +42,75 @@ pub(super) struct Operands {
 }
 
 impl Operands {
-    /// Steps `count <= ROW_BLOCK` weight rows from `start` on.
+    /// How many weight rows are best stepped at once: the more, the less often products and step take turns, and so many
+    /// that all fit the first-level cache with those that are fetched ahead.
+    #[inline(always)]
+    pub(super) fn rows_at_once(&self) -> usize {
+        (STEPPED / self.shape.outputs.max(1) / ROW_BLOCK).max(1) * ROW_BLOCK
+    }
+
+    /// Steps `count` weight rows from `start` on, no more than [`Operands::rows_at_once`].
     ///
     /// # Safety
     /// The CPU supports `V`, the operands fit the shape and the rows exist.
     #[inline(always)]
-    pub(super) unsafe fn block<V: Vector, S: Step>(&self, step: S, start: usize, count: usize) {
+    pub(super) unsafe fn rows<V: Vector, S: Step>(&self, step: S, start: usize, count: usize) {
+        let outputs = self.shape.outputs;
+        if count <= ROW_BLOCK {
+            // SAFETY: passed on from the caller.
+            return unsafe { self.block::<V, S>(step, Inputs::run(start, count), count) };
+        }
+        let mut scratch = Scratch(MaybeUninit::uninit());
+        let to = scratch.0.as_mut_ptr().cast::<f32>();
+        // SAFETY: passed on from the caller; so many rows fit, and each is written before it is read.
+        unsafe {
+            for row in (0..count).step_by(ROW_BLOCK) {
+                V::run(Gradient {
+                    operands: self,
+                    inputs: Inputs::run(start + row, (count - row).min(ROW_BLOCK)).at,
+                    column: 0,
+                    columns: outputs,
+                    to: to.add(row * outputs),
+                });
+            }
+            self.step_row::<V, S>(step, to, start * outputs, count * outputs, count * outputs);
+        }
+    }
+
+    /// Steps the weight rows of some inputs, at most `ROW_BLOCK`; `ahead` is how far on the rows after them lie.
+    ///
+    /// # Safety
+    /// The CPU supports `V`, the operands fit the shape and the rows exist.
+    #[inline(always)]
+    pub(super) unsafe fn block<V: Vector, S: Step>(&self, step: S, block: Inputs, ahead: usize) {
         let outputs = self.shape.outputs;
         let mut scratch = Scratch(MaybeUninit::uninit());
         let to = scratch.0.as_mut_ptr().cast::<f32>();
+        let ahead = ahead * outputs;
         for column in (0..outputs).step_by(CHUNK) {
             let columns = (outputs - column).min(CHUNK);
             // SAFETY: passed on from the caller; the gradient is written before it is read.
             unsafe {
                 V::run(Gradient {
                     operands: self,
-                    start,
-                    count,
+                    inputs: block.at,
                     column,
                     columns,
                     to,
                 });
-                if columns == outputs {
-                    self.step_row::<V, S>(step, to, start * outputs, count * outputs);
+                if columns == outputs && block.is_run() {
+                    self.step_row::<V, S>(step, to, block.at[0] * outputs, block.count * outputs, ahead);
                     continue;
                 }
-                for row in 0..count {
+                for (row, input) in block.at.iter().enumerate().take(block.count) {
                     let gradient = to.add(row * columns).cast_const();
-                    self.step_row::<V, S>(step, gradient, (start + row) * outputs + column, columns);
+                    self.step_row::<V, S>(step, gradient, input * outputs + column, columns, ahead);
                 }
             }
         }
     }
 
-    /// Steps `count` consecutive weights, the first at `offset`.
+    /// Steps `count` consecutive weights, the first at `offset`, and fetches those that lie `ahead`.
     #[inline(always)]
     pub(super) unsafe fn step_row<V: Vector, S: Step>(
         &self,
@@ -78,6 +118,7 @@ impl Operands {
         gradient: *const f32,
         offset: usize,
         count: usize,
+        ahead: usize,
     ) {
         let mut i = 0;
         // SAFETY: the weights, their states and their gradient exist.
@@ -85,9 +126,9 @@ impl Operands {
             while i + V::LANES <= count {
                 let at = offset + i;
                 if S::READS && fetches_ahead::<V>() {
-                    V::prefetch(self.w.wrapping_add(at + count));
+                    V::prefetch(self.w.wrapping_add(at + ahead));
                     for state in self.states.iter().take(S::STATES) {
-                        V::prefetch(state.wrapping_add(at + count));
+                        V::prefetch(state.wrapping_add(at + ahead));
                     }
                 }
                 step_at::<V, S, false>(
@@ -107,13 +148,154 @@ impl Operands {
             }
         }
     }
+
+    /// Steps consecutive weights that have no gradient.
+    ///
+    /// # Safety
+    /// The CPU supports `V`, the operands fit the shape and the weights exist.
+    #[inline(always)]
+    pub(super) unsafe fn rest<V: Vector, S: Step>(&self, step: S, weights: Range<usize>) {
+        let Range { start: mut at, end } = weights;
+        if step.rests() && S::STATES == 0 {
+            return;
+        }
+        while at < end {
+            let count = (end - at).min(V::LANES);
+            // SAFETY: the weights and their states exist.
+            unsafe {
+                if step.rests() {
+                    rest_at::<V, S>(step, self.states, at, count);
+                } else if count == V::LANES {
+                    step_at::<V, S, false>(step, V::splat(0.0), self.w.add(at), self.states, at, count);
+                } else {
+                    step_at::<V, S, true>(step, V::splat(0.0), self.w.add(at), self.states, at, count);
+                }
+            }
+            at += count;
+        }
+    }
 }
 
-/// The gradient of `count` weight rows and some columns, in a function of its own for all rules.
+/// The step of all weights.
+pub(super) struct WeightStep<S> {
+    pub(super) operands: Operands,
+    pub(super) step: S,
+}
+
+/// A block of weight rows of listed inputs.
+struct ListedBlock<'a, S> {
+    call: &'a WeightStep<S>,
+    inputs: &'a [u16],
+    ahead: usize,
+}
+
+impl<S: Step> Kernel for ListedBlock<'_, S> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<V: Vector>(self) {
+        let WeightStep { operands, step } = self.call;
+        // SAFETY: passed on from the caller.
+        unsafe { operands.block::<V, S>(*step, Inputs::listed(self.inputs), self.ahead) }
+    }
+}
+
+impl<S: Step> WeightStep<S> {
+    /// Steps the weights of all inputs, those that are not listed as without gradient.
+    #[inline(always)]
+    unsafe fn listed<V: Vector>(&self, list: &[u16]) {
+        // SAFETY: the operands were checked against the shape, and listed inputs exist.
+        unsafe {
+            for (block, inputs) in list.chunks(ROW_BLOCK).enumerate() {
+                let next = list.get((block + 1) * ROW_BLOCK).unwrap_or(&inputs[0]);
+                let ahead = usize::from(next - inputs[0]);
+                V::run(ListedBlock {
+                    call: self,
+                    inputs,
+                    ahead,
+                });
+            }
+            let Dense { inputs, outputs, .. } = self.operands.shape;
+            for run in silent(list, inputs) {
+                self.operands
+                    .rest::<V, S>(self.step, run.start * outputs..run.end * outputs);
+            }
+        }
+    }
+}
+
+impl<S: Step> Kernel for WeightStep<S> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<V: Vector>(self) {
+        let mut live = Live::new();
+        // SAFETY: the operands were checked against the shape.
+        unsafe {
+            if let Some(list) = live.find::<V>(self.operands.shape, self.operands.x) {
+                return self.listed::<V>(list);
+            }
+            let (inputs, most) = (self.operands.shape.inputs, self.operands.rows_at_once());
+            for start in (0..inputs).step_by(most) {
+                V::run(Block {
+                    operands: &self,
+                    start,
+                    rows: (inputs - start).min(most),
+                });
+            }
+        }
+    }
+}
+
+impl<S: Step> Kernel for Block<'_, WeightStep<S>> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<V: Vector>(self) {
+        let WeightStep { operands, step } = self.operands;
+        // SAFETY: passed on from the caller.
+        unsafe { operands.rows::<V, S>(*step, self.start, self.rows) }
+    }
+}
+
+/// The inputs of a block of weight rows.
+#[derive(Copy, Clone)]
+pub(super) struct Inputs {
+    /// Of which the first `count` are meant; the others repeat one of them.
+    at: [usize; ROW_BLOCK],
+    count: usize,
+}
+
+impl Inputs {
+    /// `count` inputs from `start` on.
+    #[inline(always)]
+    pub(super) fn run(start: usize, count: usize) -> Inputs {
+        Inputs {
+            at: std::array::from_fn(|row| start + row.min(count - 1)),
+            count,
+        }
+    }
+
+    /// Inputs of a list.
+    #[inline(always)]
+    pub(super) fn listed(list: &[u16]) -> Inputs {
+        Inputs {
+            at: std::array::from_fn(|row| usize::from(list[row.min(list.len() - 1)])),
+            count: list.len(),
+        }
+    }
+
+    /// Whether they follow one another.
+    #[inline(always)]
+    fn is_run(&self) -> bool {
+        self.at[self.count - 1] - self.at[0] == self.count - 1
+    }
+}
+
+/// The gradient of a block of weight rows and some columns, in a function of its own for all rules.
 struct Gradient<'a> {
     operands: &'a Operands,
-    start: usize,
-    count: usize,
+    inputs: [usize; ROW_BLOCK],
     column: usize,
     columns: usize,
     to: *mut f32,
@@ -122,31 +304,11 @@ struct Gradient<'a> {
 impl Kernel for Gradient<'_> {
     type Output = ();
 
+    /// Tiles of about equal width, from last to first: what the last vector of a row spills into the next row is
+    /// overwritten.
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
-        // SAFETY: the rows and columns exist, and the scratch holds them.
-        unsafe {
-            if self.count == ROW_BLOCK {
-                self.rows::<V, ROW_BLOCK>(0);
-            } else {
-                for row in 0..self.count {
-                    self.rows::<V, 1>(row);
-                }
-            }
-        }
-    }
-}
-
-impl Gradient<'_> {
-    /// `H` weight rows in tiles of about equal width, from last to first: what the last vector of a row spills into the
-    /// next row is overwritten.
-    #[inline(always)]
-    unsafe fn rows<V: Vector, const H: usize>(&self, row: usize) {
-        let widest = match (V::REGISTERS, H) {
-            (16, ROW_BLOCK) => 2,
-            (16, _) => 4,
-            _ => 6,
-        };
+        let widest = if V::REGISTERS == 16 { 2 } else { 6 };
         let mut vectors = self.columns.div_ceil(V::LANES);
         let mut tiles = vectors.div_ceil(widest);
         while tiles > 0 {
@@ -155,34 +317,32 @@ impl Gradient<'_> {
             tiles -= 1;
             let column = vectors * V::LANES;
             let partial = self.columns - column < width * V::LANES;
-            // SAFETY: passed on from the caller.
+            // SAFETY: the rows and columns exist, and the scratch holds them.
             unsafe {
                 match (width, partial) {
-                    (1, false) => self.tile::<V, H, 1, false>(row, column),
-                    (1, true) => self.tile::<V, H, 1, true>(row, column),
-                    (2, false) => self.tile::<V, H, 2, false>(row, column),
-                    (2, true) => self.tile::<V, H, 2, true>(row, column),
-                    (3, false) if widest > 2 => self.tile::<V, H, 3, false>(row, column),
-                    (3, true) if widest > 2 => self.tile::<V, H, 3, true>(row, column),
-                    (4, false) if widest > 2 => self.tile::<V, H, 4, false>(row, column),
-                    (4, true) if widest > 2 => self.tile::<V, H, 4, true>(row, column),
-                    (5, false) if widest > 4 => self.tile::<V, H, 5, false>(row, column),
-                    (5, true) if widest > 4 => self.tile::<V, H, 5, true>(row, column),
-                    (6, false) if widest > 4 => self.tile::<V, H, 6, false>(row, column),
-                    (6, true) if widest > 4 => self.tile::<V, H, 6, true>(row, column),
+                    (1, false) => self.tile::<V, 1, false>(column),
+                    (1, true) => self.tile::<V, 1, true>(column),
+                    (2, false) => self.tile::<V, 2, false>(column),
+                    (2, true) => self.tile::<V, 2, true>(column),
+                    (3, false) if widest > 2 => self.tile::<V, 3, false>(column),
+                    (3, true) if widest > 2 => self.tile::<V, 3, true>(column),
+                    (4, false) if widest > 2 => self.tile::<V, 4, false>(column),
+                    (4, true) if widest > 2 => self.tile::<V, 4, true>(column),
+                    (5, false) if widest > 2 => self.tile::<V, 5, false>(column),
+                    (5, true) if widest > 2 => self.tile::<V, 5, true>(column),
+                    (6, false) if widest > 2 => self.tile::<V, 6, false>(column),
+                    (6, true) if widest > 2 => self.tile::<V, 6, true>(column),
                     _ => unreachable!("no tile is wider"),
                 }
             }
         }
     }
+}
 
-    /// `H` weight rows by `W` vectors, of which the last is partial if `PARTIAL`.
+impl Gradient<'_> {
+    /// All weight rows by `W` vectors, of which the last is partial if `PARTIAL`.
     #[inline(always)]
-    unsafe fn tile<V: Vector, const H: usize, const W: usize, const PARTIAL: bool>(
-        &self,
-        row: usize,
-        column: usize,
-    ) {
+    unsafe fn tile<V: Vector, const W: usize, const PARTIAL: bool>(&self, column: usize) {
         let Dense {
             rows,
             inputs,
@@ -192,9 +352,9 @@ impl Gradient<'_> {
         // SAFETY: the rows and columns of the tile exist; the scratch has room for a whole vector at its end.
         unsafe {
             // Without samples these point nowhere, and nothing is read.
-            let mut x = self.operands.x.wrapping_add(self.start + row);
+            let mut x = self.operands.x;
             let mut dy = self.operands.dy.wrapping_add(self.column + column);
-            let mut sums = [[V::splat(0.0); W]; H];
+            let mut sums = [[V::splat(0.0); W]; ROW_BLOCK];
             for _ in 0..rows {
                 let mut errors = [V::splat(0.0); W];
                 for (vector, error) in errors.iter_mut().enumerate() {
@@ -205,8 +365,8 @@ impl Gradient<'_> {
                         V::load(at)
                     };
                 }
-                for (row, sums) in sums.iter_mut().enumerate() {
-                    let x = V::splat(*x.add(row));
+                for (input, sums) in self.inputs.iter().zip(&mut sums) {
+                    let x = V::splat(*x.add(*input));
                     for (sum, error) in sums.iter_mut().zip(&errors) {
                         *sum = x.mul_add(*error, *sum);
                     }
@@ -214,8 +374,8 @@ impl Gradient<'_> {
                 x = x.wrapping_add(inputs);
                 dy = dy.wrapping_add(outputs);
             }
-            for (h, sums) in sums.iter().enumerate() {
-                let to = self.to.add((row + h) * self.columns + column);
+            for (row, sums) in sums.iter().enumerate() {
+                let to = self.to.add(row * self.columns + column);
                 for (vector, sum) in sums.iter().enumerate() {
                     sum.store(to.add(vector * V::LANES));
                 }

@@ -19,6 +19,19 @@ pub(crate) trait Step: Copy {
     /// # Safety
     /// The CPU supports `V`.
     unsafe fn apply<V: Vector>(self, gradient: V, parameter: V, states: [V; 2]) -> (V, [V; 2]);
+
+    /// Whether a parameter without gradient stays as it is, whatever its states.
+    fn rests(self) -> bool {
+        false
+    }
+
+    /// The states of a parameter that stays as it is for want of a gradient.
+    ///
+    /// # Safety
+    /// The CPU supports `V`.
+    unsafe fn rest<V: Vector>(self, states: [V; 2]) -> [V; 2] {
+        states
+    }
 }
 
 /// A computation that needs the step as a type, so that it is compiled once for each.
@@ -52,18 +65,8 @@ impl Rule {
                 momentum,
                 weight_decay,
             }),
-            Rule::RmsProp { alpha, eps } => user.call(MeanSquare {
-                rate,
-                keep: alpha,
-                add: 1.0 - alpha,
-                epsilon: eps,
-            }),
-            Rule::Adagrad { eps } => user.call(MeanSquare {
-                rate,
-                keep: 1.0,
-                add: 1.0,
-                epsilon: eps,
-            }),
+            Rule::RmsProp { alpha, eps } => mean_square(alpha, 1.0 - alpha, rate, eps, user),
+            Rule::Adagrad { eps } => mean_square(1.0, 1.0, rate, eps, user),
             Rule::Adam {
                 beta1,
                 beta2,
@@ -72,16 +75,31 @@ impl Rule {
                 decoupled,
             } => {
                 let root = hyper.correction2.sqrt();
-                user.call(Adam {
-                    rate: rate / hyper.correction1 * root,
+                let adam = Adam {
                     keep: [beta1, beta2],
                     add: [1.0 - beta1, 1.0 - beta2],
-                    epsilon: eps * root,
                     decay: if decoupled { 0.0 } else { weight_decay },
                     shrink: if decoupled { 1.0 - rate * weight_decay } else { 1.0 },
-                })
+                    way: Plain {
+                        rate: rate / hyper.correction1 * root,
+                        epsilon: eps * root,
+                    },
+                };
+                match adam.way.folded() {
+                    Some(way) => user.call(adam.going(way)),
+                    None => user.call(adam),
+                }
             }
         }
+    }
+}
+
+#[inline(always)]
+fn mean_square(keep: f32, add: f32, rate: f32, epsilon: f32, user: impl UseStep) {
+    let way = Plain { rate, epsilon };
+    match way.folded() {
+        Some(way) => user.call(MeanSquare { keep, add, way }),
+        None => user.call(MeanSquare { keep, add, way }),
     }
 }
 
@@ -115,6 +133,10 @@ impl Step for Sgd {
             let gradient = parameter.mul_add(V::splat(self.weight_decay), gradient);
             (gradient.neg_mul_add(V::splat(self.rate), parameter), states)
         }
+    }
+
+    fn rests(self) -> bool {
+        self.weight_decay == 0.0
     }
 }
 
@@ -150,14 +172,13 @@ impl<const NESTEROV: bool> Step for Momentum<NESTEROV> {
 
 /// RMSprop, and Adagrad as the case that keeps everything.
 #[derive(Copy, Clone)]
-struct MeanSquare {
-    rate: f32,
+struct MeanSquare<W> {
     keep: f32,
     add: f32,
-    epsilon: f32,
+    way: W,
 }
 
-impl Step for MeanSquare {
+impl<W: Way> Step for MeanSquare<W> {
     const STATES: usize = 1;
 
     #[inline(always)]
@@ -166,27 +187,51 @@ impl Step for MeanSquare {
         unsafe {
             let added = gradient * V::splat(self.add);
             let square = added.mul_add(gradient, square.mul_add(V::splat(self.keep), V::splat(TINY)));
-            let direction = V::over_root(gradient, square, V::splat(self.epsilon));
-            (
-                direction.neg_mul_add(V::splat(self.rate), parameter),
-                [square, other],
-            )
+            (self.way.go(parameter, gradient, square), [square, other])
         }
+    }
+
+    fn rests(self) -> bool {
+        true
+    }
+
+    #[inline(always)]
+    unsafe fn rest<V: Vector>(self, [square, other]: [V; 2]) -> [V; 2] {
+        // SAFETY: passed on from the caller.
+        unsafe { [square.mul_add(V::splat(self.keep), V::splat(TINY)), other] }
     }
 }
 
 /// Both corrections are folded into the rate and epsilon: `m/c1 / (sqrt(v/c2) + eps)` times `sqrt(c2)/sqrt(c2)`.
 #[derive(Copy, Clone)]
-struct Adam {
-    rate: f32,
+struct Adam<W> {
     keep: [f32; 2],
     add: [f32; 2],
-    epsilon: f32,
     decay: f32,
     shrink: f32,
+    way: W,
 }
 
-impl Step for Adam {
+impl<W> Adam<W> {
+    fn going<N>(self, way: N) -> Adam<N> {
+        let Adam {
+            keep,
+            add,
+            decay,
+            shrink,
+            ..
+        } = self;
+        Adam {
+            keep,
+            add,
+            decay,
+            shrink,
+            way,
+        }
+    }
+}
+
+impl<W: Way> Step for Adam<W> {
     const STATES: usize = 2;
 
     #[inline(always)]
@@ -201,11 +246,57 @@ impl Step for Adam {
             );
             let added = gradient * V::splat(self.add[1]);
             let square = added.mul_add(gradient, square.mul_add(V::splat(self.keep[1]), V::splat(TINY)));
-            let direction = V::over_root(mean, square, V::splat(self.epsilon));
-            (
-                direction.neg_mul_add(V::splat(self.rate), parameter),
-                [mean, square],
-            )
+            (self.way.go(parameter, mean, square), [mean, square])
         }
+    }
+}
+
+/// How far a parameter goes: `parameter - rate * direction / (sqrt(square) + epsilon)`.
+trait Way: Copy {
+    /// # Safety
+    /// The CPU supports `V`.
+    unsafe fn go<V: Vector>(self, parameter: V, direction: V, square: V) -> V;
+}
+
+/// At any rate.
+#[derive(Copy, Clone)]
+struct Plain {
+    rate: f32,
+    epsilon: f32,
+}
+
+impl Plain {
+    /// The same with fewer products, unless the rate is one at which the denominator might overflow or vanish, as zero is.
+    fn folded(self) -> Option<Folded> {
+        (1e-18..1e18).contains(&self.rate).then(|| Folded {
+            factor: 1.0 / self.rate,
+            epsilon: self.epsilon / self.rate,
+        })
+    }
+}
+
+impl Way for Plain {
+    #[inline(always)]
+    unsafe fn go<V: Vector>(self, parameter: V, direction: V, square: V) -> V {
+        // SAFETY: passed on from the caller.
+        unsafe {
+            let direction = direction / (square.sqrt() + V::splat(self.epsilon));
+            direction.neg_mul_add(V::splat(self.rate), parameter)
+        }
+    }
+}
+
+/// With the rate in the denominator.
+#[derive(Copy, Clone)]
+struct Folded {
+    factor: f32,
+    epsilon: f32,
+}
+
+impl Way for Folded {
+    #[inline(always)]
+    unsafe fn go<V: Vector>(self, parameter: V, direction: V, square: V) -> V {
+        // SAFETY: passed on from the caller.
+        unsafe { parameter.minus_over_root(direction, square, self.factor, self.epsilon) }
     }
 }

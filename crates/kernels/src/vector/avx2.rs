@@ -284,14 +284,15 @@ impl Vector for Avx2 {
     /// A root and a quotient keep the divider busy longer than the multiply-adds around them take; an estimated
     /// reciprocal with one Newton step leaves it the root alone.
     #[inline(always)]
-    fn over_root(numerator: Avx2, square: Avx2, epsilon: Avx2) -> Avx2 {
+    unsafe fn minus_over_root(self, numerator: Avx2, square: Avx2, factor: f32, epsilon: f32) -> Avx2 {
         // SAFETY: proved by the values.
         unsafe {
-            let denominator = _mm256_add_ps(_mm256_sqrt_ps(square.0), epsilon.0);
+            let (factor, epsilon) = (_mm256_set1_ps(factor), _mm256_set1_ps(epsilon));
+            let denominator = _mm256_fmadd_ps(_mm256_sqrt_ps(square.0), factor, epsilon);
             let estimate = _mm256_rcp_ps(denominator);
-            let quotient = _mm256_mul_ps(numerator.0, estimate);
             let error = _mm256_fnmadd_ps(denominator, estimate, _mm256_set1_ps(1.0));
-            Avx2(_mm256_fmadd_ps(quotient, error, quotient))
+            let inverse = _mm256_fmadd_ps(estimate, error, estimate);
+            Avx2(_mm256_fnmadd_ps(numerator.0, inverse, self.0))
         }
     }
 

@@ -269,18 +269,19 @@ impl Vector for Avx512 {
     /// Roots and quotients of this width keep the divider busy many times longer than all else a step does. Estimates
     /// of both with one Newton step each, which meet in the denominator, leave it out altogether.
     #[inline(always)]
-    fn over_root(numerator: Avx512, square: Avx512, epsilon: Avx512) -> Avx512 {
+    unsafe fn minus_over_root(self, numerator: Avx512, square: Avx512, factor: f32, epsilon: f32) -> Avx512 {
         // SAFETY: proved by the values.
         unsafe {
             let estimate = _mm512_rsqrt14_ps(square.0);
             let root = _mm512_mul_ps(square.0, estimate);
             let squared = _mm512_mul_ps(root, estimate);
-            let correction = _mm512_fnmadd_ps(squared, _mm512_set1_ps(0.5), _mm512_set1_ps(1.5));
-            let denominator = _mm512_fmadd_ps(root, correction, epsilon.0);
+            let (half, more) = (_mm512_set1_ps(0.5 * factor), _mm512_set1_ps(1.5 * factor));
+            let correction = _mm512_fnmadd_ps(squared, half, more);
+            let denominator = _mm512_fmadd_ps(root, correction, _mm512_set1_ps(epsilon));
             let estimate = _mm512_rcp14_ps(denominator);
-            let quotient = _mm512_mul_ps(numerator.0, estimate);
             let error = _mm512_fnmadd_ps(denominator, estimate, _mm512_set1_ps(1.0));
-            Avx512(_mm512_fmadd_ps(quotient, error, quotient))
+            let inverse = _mm512_fmadd_ps(estimate, error, estimate);
+            Avx512(_mm512_fnmadd_ps(numerator.0, inverse, self.0))
         }
     }
 

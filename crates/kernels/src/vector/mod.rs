@@ -155,10 +155,16 @@ pub(crate) trait Vector:
         length
     }
 
-    /// `numerator / (sqrt(square) + epsilon)` to about 1e-7, by whatever is fastest at this level.
+    /// `self - numerator / (factor * sqrt(square) + epsilon)`, the quotient to about 1e-7, by whatever is fastest at this
+    /// level.
+    ///
+    /// # Safety
+    /// The CPU supports the level.
     #[inline(always)]
-    fn over_root(numerator: Self, square: Self, epsilon: Self) -> Self {
-        numerator / (square.sqrt() + epsilon)
+    unsafe fn minus_over_root(self, numerator: Self, square: Self, factor: f32, epsilon: f32) -> Self {
+        // SAFETY: passed on from the caller.
+        let (factor, epsilon) = unsafe { (Self::splat(factor), Self::splat(epsilon)) };
+        self - numerator / square.sqrt().mul_add(factor, epsilon)
     }
 
     /// Starts fetching the line at `address` into the first-level cache.
