@@ -93,15 +93,20 @@ fn with_little_to_learn_from_nodes_raise_fewer_false_alarms_together() {
 #[test]
 fn a_node_with_a_day_of_history_is_better_off_with_the_others() {
     let site = Site::new(10, 40);
-    let (local, federated) =
-        newcomers(&backtest(2), &site, Keep::Seconds(86_400), &|| {}).expect("newcomers");
+    let found = newcomers(&backtest(2), &site, Keep::Seconds(86_400), &|| {}).expect("newcomers");
+    let (local, federated) = (&found.local, &found.federated);
     assert!(
-        fpr(&federated) < 0.5 * fpr(&local),
+        fpr(federated) < 0.5 * fpr(local),
         "{} {}",
-        fpr(&federated),
-        fpr(&local)
+        fpr(federated),
+        fpr(local)
     );
     assert!(federated.mean.metrics.auroc > local.mean.metrics.auroc);
+    assert!(
+        found.choices.iter().all(|choice| choice.federated),
+        "{:?}",
+        found.choices
+    );
 }
 
 #[test]

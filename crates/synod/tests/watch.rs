@@ -375,12 +375,32 @@ fn nodes_that_learn_together_stand_beside_those_that_learn_alone() {
             "federated 1/2",
             "personalised 1/2",
             "local 1 d",
-            "federated 1 d"
+            "federated 1 d",
+            "personalised 1 d"
         ]
     );
-    for (arm, against) in [(1, "local"), (2, "local"), (4, "local 1/2"), (7, "local 1 d")] {
+    for (arm, against) in [
+        (1, "local"),
+        (2, "local"),
+        (4, "local 1/2"),
+        (7, "local 1 d"),
+        (8, "local 1 d"),
+    ] {
         let difference = &arms[arm]["difference"];
         assert_eq!(difference["against"], against);
+        let changes = difference["f1"].as_object().expect("a change per node");
+        let below = |c: &Value| c["high"].as_f64() < Some(0.0);
+        let hurt: Vec<&String> = changes.iter().filter(|(_, c)| below(c)).map(|(n, _)| n).collect();
+        assert_eq!(difference["hurt"], serde_json::json!(hurt));
+        for (node, change) in changes {
+            let f1 = |arm: &Value| arm["nodes"][node]["f1"].as_f64().expect("an anomaly");
+            let local = arms.iter().find(|a| a["arm"] == against).expect("the local arm");
+            let fell = f1(&arms[arm]) - f1(local);
+            assert!(
+                (change["f1"].as_f64().expect("F1") - fell).abs() < 1e-12,
+                "{node}: {change}"
+            );
+        }
         assert!(difference["mean"]["f1"].is_f64(), "{difference}");
         assert!(
             difference["mean"]["intervals"]["fpr"]["low"].is_f64(),
@@ -393,6 +413,11 @@ fn nodes_that_learn_together_stand_beside_those_that_learn_alone() {
     assert!(page.contains("Learning together") && page.contains("federated 1/2 less local 1/2"));
     let text = said(&synod(site.path(), &["backtest", "site.toml"]));
     assert!(text.contains("federated 1 d less local 1 d"), "{text}");
+    assert!(text.contains("federated 1/2: Hurt beyond chance: "), "{text}");
+    assert!(
+        page.contains("its level is 99.67 %") && text.contains("its level is 99.67 %"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The range in which a figure falls at the stated level.
-#[derive(Copy, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// Its lower end.
     pub low: f64,
@@ -99,19 +99,23 @@ pub fn intervals_over_nodes(nodes: &[Metrics], bootstrap: &Bootstrap) -> Interva
 
 fn intervals(samples: Vec<Metrics>, level: f64) -> Intervals {
     let columns: Vec<_> = samples.iter().map(Metrics::values).collect();
-    let tail = (1.0 - level.clamp(0.0, 1.0)) / 2.0;
     let mut found = Intervals::new();
     for (k, name) in Metrics::NAMES.iter().enumerate() {
-        let mut values: Vec<f64> = columns.iter().filter_map(|c| c[k]).collect();
-        values.sort_by(f64::total_cmp);
+        let values: Vec<f64> = columns.iter().filter_map(|c| c[k]).collect();
         if 2 * values.len() < samples.len() {
             continue;
         }
-        if let (Some(low), Some(high)) = (quantile(&values, tail), quantile(&values, 1.0 - tail)) {
-            found.insert(name.to_string(), Interval { low, high });
-        }
+        found.extend(interval(values, level).map(|interval| (name.to_string(), interval)));
     }
     found
+}
+
+/// The range that holds all but equal shares of the values at its ends; none without values.
+pub(super) fn interval(mut values: Vec<f64>, level: f64) -> Option<Interval> {
+    let tail = (1.0 - level.clamp(0.0, 1.0)) / 2.0;
+    values.sort_by(f64::total_cmp);
+    let (low, high) = (quantile(&values, tail)?, quantile(&values, 1.0 - tail)?);
+    Some(Interval { low, high })
 }
 
 fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
@@ -122,12 +126,12 @@ fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
 }
 
 /// Numbers from the SplitMix64 generator.
-struct Draws {
+pub(super) struct Draws {
     state: u64,
 }
 
 impl Draws {
-    fn new(seed: u64) -> Draws {
+    pub(super) fn new(seed: u64) -> Draws {
         Draws { state: seed }
     }
 
@@ -140,7 +144,7 @@ impl Draws {
     }
 
     /// A number below `bound`, which must not be zero; the bias of 2⁻⁶⁴ · bound does not matter here.
-    fn below(&mut self, bound: usize) -> usize {
+    pub(super) fn below(&mut self, bound: usize) -> usize {
         ((u128::from(self.next()) * bound as u128) >> 64) as usize
     }
 }

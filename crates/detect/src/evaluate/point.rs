@@ -35,6 +35,15 @@ pub(super) fn ratio(part: usize, whole: usize) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
+impl std::ops::AddAssign for Confusion {
+    fn add_assign(&mut self, more: Confusion) {
+        self.true_positive += more.true_positive;
+        self.false_positive += more.false_positive;
+        self.true_negative += more.true_negative;
+        self.false_negative += more.false_negative;
+    }
+}
+
 impl Confusion {
     /// Known anomalous windows.
     pub fn anomalous(&self) -> usize {

@@ -32,14 +32,15 @@ pub struct Compared {
 }
 
 /// How a node chose on the last quarter of its own training time, without labels: it learns with others unless they make
-/// its windows, or those of most nodes, clearly harder to foretell.
+/// its windows, or those of most nodes, clearly harder to foretell. One that has just joined goes by the others alone.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Choice {
     /// The node.
     pub node: String,
     /// Whether it learns with others.
     pub federated: bool,
-    /// How much better others let it foretell its windows, in log density per metric.
+    /// How much better others let it foretell its windows, in log density per metric; of one that has just joined, how much
+    /// better they do so for the middle of the others.
     pub gain: f64,
 }
 
@@ -58,79 +59,85 @@ pub fn compare(backtest: &Backtest, history: &dyn History, done: &(dyn Fn() + Sy
     let mut fleet = Fleet::default();
     gathering.tell(&mut fleet);
     let drafts = gathering.drafts(&mut fleet);
-    let alike = alike(&drafts);
+    let middle = middle(&drafts, None);
     let judge = |index: usize| {
-        let result = gathering.judged(&fleet, index, &drafts[index], alike);
+        let result = gathering.judged(&fleet, index, &drafts[index], middle);
         done();
         result
     };
-    let judged = in_order(0..history.nodes(), backtest.threads, &judge);
-    let (mut local, mut federated, mut personalised, mut choices) = (vec![], vec![], vec![], vec![]);
-    for one in judged {
-        match one {
-            Ok((alone, together, choice)) => {
-                let chosen = if choice.federated { &together } else { &alone };
-                personalised.push(Ok(chosen.clone()));
-                local.push(Ok(alone));
-                federated.push(Ok(together));
-                choices.push(choice);
-            }
-            Err(error) => {
-                let again = |error: &Error| Err(Error::Setting(error.to_string()));
-                federated.push(again(&error));
-                personalised.push(again(&error));
-                local.push(Err(error));
-            }
-        }
-    }
-    Ok(Compared {
-        local: Outcome::of(local)?,
-        federated: Outcome::of(federated)?,
-        personalised: Outcome::of(personalised)?,
-        choices,
-    })
-}
-
-/// Whether most nodes are of one kind: a node is measured by all of them, not only by its like.
-fn alike(drafts: &[Result<Both>]) -> bool {
-    let mut gains: Vec<f64> = drafts.iter().flatten().map(|both| both.together.gain).collect();
-    gains.sort_by(f64::total_cmp);
-    gains
-        .get(gains.len() / 2)
-        .is_some_and(|middle| *middle > -TOLERATED)
+    Compared::of(in_order(0..history.nodes(), backtest.threads, &judge))
 }
 
 /// Every node in turn as one that has just joined, with little history of its own and a fleet of all others: what it has
-/// alone, and what it has with them. Calls `done` after every node of every round.
+/// alone, what it has with them, and what it chooses. Calls `done` after every node of every round.
 pub fn newcomers(
     backtest: &Backtest,
     history: &dyn History,
     keep: Keep,
     done: &(dyn Fn() + Sync),
-) -> Result<(Outcome, Outcome)> {
+) -> Result<Compared> {
     let gathering = Gathering::of(backtest, history, done)?;
     let mut fleet = Fleet::default();
     let scales = gathering.tell(&mut fleet);
     let drafts = gathering.drafts(&mut fleet);
     let join = |index: usize| {
-        let joined = gathering.joined(&fleet, index, &scales[index], &drafts[index], keep);
+        let joined = gathering.joined(&fleet, index, &scales[index], &drafts, keep);
         done();
         joined
     };
-    let (mut local, mut federated) = (vec![], vec![]);
-    for one in in_order(0..history.nodes(), backtest.threads, &join) {
-        match one {
-            Ok((alone, together)) => {
-                local.push(Ok(alone));
-                federated.push(Ok(together));
-            }
-            Err(error) => {
-                federated.push(Err(Error::Setting(error.to_string())));
-                local.push(Err(error));
+    Compared::of(in_order(0..history.nodes(), backtest.threads, &join))
+}
+
+impl Compared {
+    fn of(judged: Vec<Result<(NodeResult, NodeResult, Choice)>>) -> Result<Compared> {
+        let (mut local, mut federated, mut personalised, mut choices) = (vec![], vec![], vec![], vec![]);
+        for one in judged {
+            match one {
+                Ok((alone, together, choice)) => {
+                    let chosen = if choice.federated { &together } else { &alone };
+                    personalised.push(Ok(chosen.clone()));
+                    local.push(Ok(alone));
+                    federated.push(Ok(together));
+                    choices.push(choice);
+                }
+                Err(error) => {
+                    let again = |error: &Error| Err(Error::Setting(error.to_string()));
+                    federated.push(again(&error));
+                    personalised.push(again(&error));
+                    local.push(Err(error));
+                }
             }
         }
+        Ok(Compared {
+            local: Outcome::of(local)?,
+            federated: Outcome::of(federated)?,
+            personalised: Outcome::of(personalised)?,
+            choices,
+        })
     }
-    Ok((Outcome::of(local)?, Outcome::of(federated)?))
+}
+
+impl Choice {
+    /// A node is measured by all others, not only by its like, so most of them must be of one kind and the node of it.
+    fn of(node: &str, gain: f64, middle: f64) -> Choice {
+        Choice {
+            node: node.to_owned(),
+            federated: gain.min(middle) > -TOLERATED,
+            gain,
+        }
+    }
+}
+
+/// The middle of what nodes gain in log density, but for one of them; without nodes, a loss.
+fn middle(drafts: &[Result<Both>], but: Option<usize>) -> f64 {
+    let others = drafts.iter().enumerate().filter(|(i, _)| Some(*i) != but);
+    let gain = |(_, both): (usize, &Result<Both>)| both.as_ref().ok().map(|both| both.together.gain);
+    middle_of(others.filter_map(gain).collect())
+}
+
+fn middle_of(mut gains: Vec<f64>) -> f64 {
+    gains.sort_by(f64::total_cmp);
+    gains.get(gains.len() / 2).copied().unwrap_or(f64::NEG_INFINITY)
 }
 
 /// The rounds in which nodes tell.
@@ -230,16 +237,12 @@ impl<'a> Gathering<'a> {
         fleet: &Fleet,
         index: usize,
         both: &Result<Both>,
-        alike: bool,
+        middle: f64,
     ) -> Result<(NodeResult, NodeResult, Choice)> {
         let both = both.as_ref().map_err(|e| Error::Setting(e.to_string()))?;
         let (_, test, notes) = self.history.node(index)?;
         let marks = fleet.marks(&both.together);
-        let choice = Choice {
-            node: test.node().to_owned(),
-            federated: alike && both.together.gain > -TOLERATED,
-            gain: both.together.gain,
-        };
+        let choice = Choice::of(test.node(), both.together.gain, middle);
         let local = both.alone.clone().finish(None);
         let federated = both.together.draft.clone().finish(Some(&marks));
         Ok((
@@ -249,16 +252,19 @@ impl<'a> Gathering<'a> {
         ))
     }
 
-    /// A node that has just joined.
+    /// Judges a node that has just joined both ways. Its own windows are too few to try others on, so it goes by what the
+    /// others gain from each other.
     fn joined(
         &self,
         fleet: &Fleet,
         index: usize,
         scales: &Option<Scales>,
-        both: &Result<Both>,
+        drafts: &[Result<Both>],
         keep: Keep,
-    ) -> Result<(NodeResult, NodeResult)> {
-        let both = both.as_ref().map_err(|e| Error::Setting(e.to_string()))?;
+    ) -> Result<(NodeResult, NodeResult, Choice)> {
+        let both = drafts[index]
+            .as_ref()
+            .map_err(|e| Error::Setting(e.to_string()))?;
         let (train, test, notes) = self.history.node(index)?;
         let told = Told {
             scales: scales.clone().unwrap_or_default(),
@@ -269,9 +275,25 @@ impl<'a> Gathering<'a> {
         let short = keep.of(&train);
         let local = NodeModel::fit(&short, self.recipe())?;
         let federated = others.welcome(&short, self.recipe())?;
+        let middle = middle(drafts, Some(index));
         Ok((
             self.backtest.judge(local, &test, notes.clone())?,
             self.backtest.judge(federated, &test, notes)?,
+            Choice::of(test.node(), middle, middle),
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_learn_together_if_most_are_of_one_kind_and_they_are_of_it() {
+        let (like, unlike) = (0.1, -0.1);
+        let chosen = |gain, others: &[f64]| Choice::of("n", gain, middle_of(others.to_vec())).federated;
+        assert!(chosen(like, &[like, unlike, like]) && !chosen(like, &[unlike, like, unlike]));
+        assert!(chosen(-0.5 * TOLERATED, &[like]) && !chosen(unlike, &[like]));
+        assert!(!chosen(like, &[]), "nobody to be like");
     }
 }

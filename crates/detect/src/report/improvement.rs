@@ -3,7 +3,7 @@
 use super::chart::{HEIGHT, WIDTH};
 use super::html::{Html, decimals, raw};
 use super::model::{Improvement, Report};
-use crate::evaluate::Mean;
+use crate::evaluate::{Change, Interval, Mean, for_each_of};
 
 /// Bars of a histogram.
 const BARS: usize = 21;
@@ -20,7 +20,7 @@ const FIGURES: [(&str, &str, usize); 7] = [
 ];
 
 /// A fall in F1 that is worth a word.
-const HURT: f64 = 0.005;
+const FELL: f64 = 0.005;
 
 /// Nodes that are named in a sentence.
 const NAMED: usize = 8;
@@ -36,14 +36,37 @@ pub fn listed(mut names: Vec<String>) -> Option<String> {
     (!names.is_empty()).then(|| names.join(", ") + &and)
 }
 
-/// The nodes whose F1 fell, those that lost most first, in words; none if there are none.
-pub fn hurt<'a>(changes: impl IntoIterator<Item = (&'a String, &'a f64)>) -> Option<String> {
-    let mut lost: Vec<(&String, &f64)> = changes.into_iter().filter(|(_, c)| **c <= -HURT).collect();
-    lost.sort_by(|a, b| a.1.total_cmp(b.1));
-    let named = lost
+/// The nodes that are hurt beyond chance, those that lost most first, then those whose F1 fell as chance may have it, in words.
+pub fn losers<'a>(changes: impl IntoIterator<Item = (&'a String, &'a Change)>) -> String {
+    let mut lost: Vec<(&String, &Change)> = changes
         .into_iter()
-        .map(|(node, change)| format!("{node} ({change:+.3})"));
-    listed(named.collect())
+        .filter(|(_, change)| change.hurt() || change.f1 <= -FELL)
+        .collect();
+    lost.sort_by(|a, b| a.1.f1.total_cmp(&b.1.f1));
+    let (hurt, unlucky): (Vec<_>, Vec<_>) = lost.into_iter().partition(|(_, change)| change.hurt());
+    let beyond = |(node, change): (&String, &Change)| {
+        let Interval { low, high } = change.interval;
+        format!("{node} ({:+.3} [{low:+.3}, {high:+.3}])", change.f1)
+    };
+    let within = |(node, change): (&String, &Change)| format!("{node} ({:+.3})", change.f1);
+    let beyond = listed(hurt.into_iter().map(beyond).collect());
+    let within = listed(unlucky.into_iter().map(within).collect());
+    format!(
+        "Hurt beyond chance: {}.{}",
+        beyond.as_deref().unwrap_or("no node"),
+        within.map_or(String::new(), |nodes| format!(
+            " Within chance, F1 fell on {nodes}."
+        ))
+    )
+}
+
+/// What is meant by chance, in a sentence.
+pub fn chance(nodes: usize) -> String {
+    format!(
+        "Hurt beyond chance: the node's interval of the difference in F1, from drawing stretches of a day or more, lies below 0; \
+         its level is {:.2} %, the more nodes the higher.",
+        for_each_of(nodes).level * 100.0
+    )
 }
 
 /// A table of differences and a histogram over nodes for each comparison; nothing without one.
@@ -54,10 +77,12 @@ pub(super) fn section(report: &Report) -> Html {
     let headings = FIGURES
         .iter()
         .map(|(_, title, _)| html!("<th scope=\"col\">{}</th>", title));
+    let compared = report.improvements.iter().map(|i| i.f1.len()).max();
     html!(
         "<section>\n<h2>Learning together</h2>\n<p>Means over nodes of the difference, with 95 % intervals from drawing nodes. \
-         A mean hides who loses: the pictures count nodes by how their F1 changed.</p>\n<div class=\"scroll\"><table>\n\
+         A mean hides who loses: the pictures count nodes by how their F1 changed. {}</p>\n<div class=\"scroll\"><table>\n\
          <thead><tr><th scope=\"col\">Difference</th>{}</tr></thead>\n<tbody>\n{}</tbody></table></div>\n{}</section>\n",
+        chance(compared.unwrap_or(0)),
         Html::join(headings),
         Html::join(report.improvements.iter().map(row)),
         Html::join(report.improvements.iter().filter_map(histogram)),
@@ -98,7 +123,7 @@ fn histogram(improvement: &Improvement) -> Option<Html> {
     let changes: Vec<f64> = improvement
         .f1
         .values()
-        .copied()
+        .map(|change| change.f1)
         .filter(|c| c.is_finite())
         .collect();
     let widest = changes.iter().map(|c| c.abs()).fold(0.0, f64::max).max(0.01);
@@ -106,6 +131,14 @@ fn histogram(improvement: &Improvement) -> Option<Html> {
     let most = counts.iter().copied().max().filter(|most| *most > 0)?;
     let (wide, better) = (WIDTH / BARS as i64, changes.iter().filter(|c| **c > 0.0).count());
     let worse = changes.iter().filter(|c| **c < 0.0).count();
+    if better + worse == 0 {
+        let nodes = changes.len();
+        return Some(html!(
+            "<p>F1 is the same on all {} nodes with {}.</p>\n",
+            nodes,
+            improvement.arm
+        ));
+    }
     let bar = |(i, count): (usize, &usize)| {
         let tall = HEIGHT * *count as i64 / most as i64;
         html!(
@@ -121,18 +154,17 @@ fn histogram(improvement: &Improvement) -> Option<Html> {
             })
         )
     };
-    let losing = hurt(&improvement.f1).map(|nodes| html!(" It fell on {}.", nodes));
     let label = format!(
         "F1 rose on {better} nodes and fell on {worse} of {} with {}, by up to {widest:.2}",
         changes.len(),
         improvement.arm
     );
     Some(html!(
-        "<figure>\n<figcaption>{}.{}</figcaption>\n<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\" width=\"100%\" height=\"120\" \
+        "<figure>\n<figcaption>{}. {}</figcaption>\n<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\" width=\"100%\" height=\"120\" \
          preserveAspectRatio=\"none\">{}</svg>\n<div style=\"display:flex;justify-content:space-between\" class=\"quiet\">\
          <span>−{}</span><span>unchanged</span><span>+{}</span></div>\n</figure>\n",
         label,
-        losing.unwrap_or_default(),
+        losers(&improvement.f1),
         WIDTH,
         HEIGHT,
         label,
@@ -172,25 +204,47 @@ mod tests {
         report.improvements.push(Improvement {
             arm: "federated <1>".to_owned(),
             against: "local".to_owned(),
-            f1: [("a", 0.2), ("b", -0.1), ("c", 0.1)]
-                .map(|(n, c)| (n.to_owned(), c))
-                .into(),
+            f1: [
+                ("a", 0.2, 0.3),
+                ("b", -0.1, 0.1),
+                ("c", 0.1, 0.2),
+                ("d", -0.4, -0.2),
+            ]
+            .map(|(n, f1, high)| (n.to_owned(), change(f1, high)))
+            .into(),
             ..Improvement::default()
         });
-        let page = page(&report);
+        let page = self::page(&report);
         assert!(page.contains("federated &lt;1&gt; less local"), "escaped");
-        assert!(page.contains("F1 rose on 2 nodes and fell on 1 of 3"));
-        assert!(page.contains("It fell on b (-0.100)."));
+        assert!(page.contains("F1 rose on 2 nodes and fell on 2 of 4"));
+        let who = "Hurt beyond chance: d (-0.400 [-0.500, -0.200]). Within chance, F1 fell on b (-0.100).";
+        assert!(page.contains(who), "{page}");
+        assert!(page.contains("its level is 99.75 %"));
+        report.improvements[0].f1 = [("a".to_owned(), Change::default())].into();
+        assert!(self::page(&report).contains("F1 is the same on all 1 nodes with federated &lt;1&gt;."));
+    }
+
+    fn change(f1: f64, high: f64) -> Change {
+        Change {
+            f1,
+            interval: Interval { low: -0.5, high },
+        }
     }
 
     #[test]
     fn those_who_lose_most_are_named_first_and_noise_is_not() {
-        let changes = |count: usize| -> Vec<(String, f64)> {
-            (0..count).map(|i| (format!("n{i}"), -0.01 * i as f64)).collect()
+        let said = |count: usize, high: f64| {
+            let changes: Vec<(String, Change)> = (0..count)
+                .map(|i| (format!("n{i}"), change(-0.01 * i as f64, high)))
+                .collect();
+            losers(changes.iter().map(|(n, c)| (n, c)))
         };
-        let said = |count| hurt(changes(count).iter().map(|(n, c)| (n, c)));
-        assert_eq!(said(1), None);
-        assert_eq!(said(3).as_deref(), Some("n2 (-0.020), n1 (-0.010)"));
-        assert!(said(11).is_some_and(|s| s.starts_with("n10 (-0.100)") && s.ends_with(" and 2 more")));
+        assert_eq!(said(1, 0.0), "Hurt beyond chance: no node.");
+        assert_eq!(
+            said(3, 0.0),
+            "Hurt beyond chance: no node. Within chance, F1 fell on n2 (-0.020), n1 (-0.010)."
+        );
+        assert!(said(11, 0.0).ends_with("n4 (-0.040), n3 (-0.030) and 2 more."));
+        assert!(said(11, -0.001).starts_with("Hurt beyond chance: n10 (-0.100 [-0.500, -0.001]), n9"));
     }
 }

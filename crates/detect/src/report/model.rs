@@ -1,6 +1,6 @@
 //! What the page is made of.
 
-use crate::evaluate::{Evaluation, EventKind, Mean};
+use crate::evaluate::{Change, Evaluation, EventKind, Mean};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -78,8 +78,8 @@ pub struct Improvement {
     pub against: String,
     /// The mean differences over nodes, with intervals.
     pub mean: Mean,
-    /// The difference in F1 of every node that has one.
-    pub f1: BTreeMap<String, f64>,
+    /// How the F1 of every node that has one changed.
+    pub f1: BTreeMap<String, Change>,
 }
 
 /// A stretch of time from `start` up to, not including, `end`.

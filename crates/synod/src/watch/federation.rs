@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use serde::Deserialize;
-use synod_detect::federated::{Averaging, Choice, Keep, ROUNDS, Recent, compare, newcomers};
+use synod_detect::federated::{Averaging, Choice, Compared, Keep, ROUNDS, Recent, compare, newcomers};
 use synod_detect::{Backtest, History, Outcome, Recipe};
 use synod_federate::strategy;
 
@@ -128,26 +128,9 @@ pub(crate) fn arms(
             keep: Keep::Part(*part),
         };
         let bar = bar(&format!("{prefix}federated{size}"), ROUNDS * nodes.nodes());
-        let (mut outcomes, choices) = learnt(config, &backtest, &history, &|| bar.inc(1))?;
+        let learnt = learnt(config, &backtest, &history, &|| bar.inc(1))?;
         bar.finish_and_clear();
-        let first = arms.len();
-        for way in &ways {
-            let Some(at) = outcomes.iter().position(|(w, _)| w == way) else {
-                continue;
-            };
-            let choices = match way {
-                Way::Personalised => choices.clone(),
-                _ => vec![],
-            };
-            let outcome = outcomes.swap_remove(at).1;
-            arms.push(arm(
-                format!("{prefix}{}{size}", way.name()),
-                &backtest,
-                outcome,
-                choices,
-            ));
-        }
-        against_local(&mut arms[first..], &ways, first);
+        add(&mut arms, learnt, &ways, &backtest, (prefix, &size));
     }
     if let Some(days) = config.cold_start_days {
         let keep = Keep::Seconds((days * 86_400.0) as i64);
@@ -156,18 +139,9 @@ pub(crate) fn arms(
             evidence: false,
             ..backtest.clone()
         };
-        let (local, federated) = newcomers(&quiet, nodes, keep, &|| bar.inc(1))?;
+        let joined = outcomes(newcomers(&quiet, nodes, keep, &|| bar.inc(1))?);
         bar.finish_and_clear();
-        let size = format!(" {days} d");
-        let first = arms.len();
-        arms.push(arm(format!("{prefix}local{size}"), backtest, local, vec![]));
-        arms.push(arm(
-            format!("{prefix}federated{size}"),
-            backtest,
-            federated,
-            vec![],
-        ));
-        arms[first + 1].against = Some(first);
+        add(&mut arms, joined, &ways, &quiet, (prefix, &format!(" {days} d")));
     }
     for (index, problem) in arms.first().map_or(&[][..], |a| &a.outcome.failed) {
         eprintln!("synod: federation: node {index} was left out: {problem}");
@@ -193,13 +167,40 @@ fn learnt(
         let (local, federated) = averaging.compare(backtest, history, done)?;
         return Ok((vec![(Way::Local, local), (Way::Federated, federated)], vec![]));
     }
-    let compared = compare(backtest, history, done)?;
+    Ok(outcomes(compare(backtest, history, done)?))
+}
+
+fn outcomes(compared: Compared) -> Learnt {
     let outcomes = vec![
         (Way::Local, compared.local),
         (Way::Federated, compared.federated),
         (Way::Personalised, compared.personalised),
     ];
-    Ok((outcomes, compared.choices))
+    (outcomes, compared.choices)
+}
+
+/// Adds an arm for every way of learning that is shown, each compared with the local one of its size.
+fn add(
+    arms: &mut Vec<Arm>,
+    (mut outcomes, choices): Learnt,
+    ways: &[Way],
+    backtest: &Backtest,
+    (prefix, size): (&str, &str),
+) {
+    let first = arms.len();
+    for way in ways {
+        let Some(at) = outcomes.iter().position(|(w, _)| w == way) else {
+            continue;
+        };
+        let choices = match way {
+            Way::Personalised => choices.clone(),
+            _ => vec![],
+        };
+        let outcome = outcomes.swap_remove(at).1;
+        let name = format!("{prefix}{}{size}", way.name());
+        arms.push(arm(name, backtest, outcome, choices));
+    }
+    against_local(&mut arms[first..], ways, first);
 }
 
 fn arm(name: String, backtest: &Backtest, outcome: Outcome, choices: Vec<Choice>) -> Arm {

@@ -29,6 +29,7 @@ pub(super) struct Context<'a> {
 pub(super) fn report(
     context: &Context<'_>,
     arms: &[table::Arm],
+    comparisons: &[table::Comparison<'_>],
     history: &dyn History,
 ) -> anyhow::Result<Report> {
     let Some(local) = arms.first() else {
@@ -60,7 +61,7 @@ pub(super) fn report(
         seed: context.seed,
         config: context.config.to_owned(),
         arms: arms.iter().map(arm).collect(),
-        improvements: table::comparisons(arms).into_iter().map(improvement).collect(),
+        improvements: comparisons.iter().map(improvement).collect(),
         nodes: results.iter().map(series).collect(),
         alarms: shown
             .iter()
@@ -90,12 +91,12 @@ fn arm(arm: &table::Arm) -> Arm {
     }
 }
 
-fn improvement(comparison: table::Comparison<'_>) -> Improvement {
+fn improvement(comparison: &table::Comparison<'_>) -> Improvement {
     Improvement {
         arm: comparison.arm.name.clone(),
         against: comparison.against.name.clone(),
-        mean: comparison.mean,
-        f1: comparison.f1.into_iter().collect(),
+        mean: comparison.mean.clone(),
+        f1: comparison.f1.clone(),
     }
 }
 

@@ -72,6 +72,7 @@ pub(crate) fn run(request: &Request<'_>) -> Result<()> {
             _ => arms.push(one(&plan, nodes, request.threads, evidence)?),
         }
     }
+    let comparisons = table::comparisons(&arms);
     let label = label_rule(&config);
     let document = json!({
         "name": name,
@@ -79,7 +80,7 @@ pub(crate) fn run(request: &Request<'_>) -> Result<()> {
         "detector": config.detector(),
         "split": if request.both_splits { "both, one arm each" } else { &split },
         "label": label,
-        "arms": table::json(&arms),
+        "arms": table::json(&arms, &comparisons),
     });
     write_folder(&folder, &text, &document, &arms, request.keep_models)?;
     let context = page::Context {
@@ -90,7 +91,7 @@ pub(crate) fn run(request: &Request<'_>) -> Result<()> {
         seed: config.seed,
         budget: alarm.budget,
     };
-    let report = page::report(&context, &arms, &*nodes)?;
+    let report = page::report(&context, &arms, &comparisons, &*nodes)?;
     let page = synod_detect::report::page(&report);
     put(&folder.join("report.html"), page.as_bytes())?;
     let mut out = std::io::stdout().lock();
@@ -112,7 +113,7 @@ pub(crate) fn run(request: &Request<'_>) -> Result<()> {
     {
         writeln!(out, "{above}")?;
     }
-    table::differences(&mut out, &arms)?;
+    table::differences(&mut out, &arms, &comparisons)?;
     if request.both_splits && config.federation.is_none() {
         writeln!(out, "{}", splits(&arms))?;
     }

@@ -1,12 +1,15 @@
 //! The table of a backtest, for people and for programs.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 
 use serde_json::{Map, Value, json};
-use synod_detect::evaluate::{Bootstrap, Mean, Metrics, beyond_chance, mean_difference};
+use synod_detect::evaluate::{
+    Bootstrap, Change, Mean, Metrics, Paired, beyond_chance, for_each_of, mean_difference,
+};
 use synod_detect::federated::Choice;
-use synod_detect::report::{hurt, listed};
-use synod_detect::{AlarmBudget, Outcome};
+use synod_detect::report::{chance, listed, losers};
+use synod_detect::{AlarmBudget, NodeResult, Outcome};
 
 /// An arm of a comparison: a detector, its alarms and what came of it.
 pub(crate) struct Arm {
@@ -24,46 +27,54 @@ pub(crate) struct Comparison<'a> {
     pub(crate) arm: &'a Arm,
     pub(crate) against: &'a Arm,
     pub(crate) mean: Mean,
-    /// Each node's F1 less that of the other arm.
-    pub(crate) f1: Vec<(String, f64)>,
+    /// How each node's F1 changed, where it is defined.
+    pub(crate) f1: BTreeMap<String, Change>,
 }
 
 impl Comparison<'_> {
     fn count(&self, sign: f64) -> usize {
-        self.f1.iter().filter(|(_, change)| change * sign > 0.0).count()
+        self.f1.values().filter(|change| change.f1 * sign > 0.0).count()
+    }
+
+    fn hurt(&self) -> Vec<&String> {
+        let hurt = self.f1.iter().filter(|(_, change)| change.hurt());
+        hurt.map(|(node, _)| node).collect()
     }
 }
 
 /// All comparisons, in the order of the arms.
 pub(crate) fn comparisons(arms: &[Arm]) -> Vec<Comparison<'_>> {
-    let mut comparisons = vec![];
-    for arm in arms {
-        let Some(against) = arm.against.and_then(|i| arms.get(i)) else {
-            continue;
+    let compared = |arm: &Arm| arm.against.and_then(|i| arms.get(i));
+    arms.iter()
+        .filter_map(|arm| compared(arm).map(|against| comparison(arm, against)))
+        .collect()
+}
+
+fn comparison<'a>(arm: &'a Arm, against: &'a Arm) -> Comparison<'a> {
+    let before = |after: &NodeResult| against.outcome.nodes.iter().find(|n| n.node == after.node);
+    let nodes = arm.outcome.nodes.iter();
+    let pairs: Vec<_> = nodes.filter_map(|n| before(n).map(|b| (b, n))).collect();
+    let metrics: Vec<_> = pairs
+        .iter()
+        .map(|(before, after)| (before.evaluation.metrics, after.evaluation.metrics))
+        .collect();
+    let defined = |(before, after): &&(Metrics, Metrics)| before.f1.and(after.f1).is_some();
+    let drawn = for_each_of(metrics.iter().filter(defined).count());
+    let change = |(before, after): &(&NodeResult, &NodeResult)| {
+        let paired = Paired {
+            before: &before.alarms,
+            after: &after.alarms,
+            truth: &after.truth,
+            step: after.model.step(),
         };
-        let (mut pairs, mut f1) = (vec![], vec![]);
-        for after in &arm.outcome.nodes {
-            let before = against.outcome.nodes.iter().find(|n| n.node == after.node);
-            let Some(before) = before.map(|n| n.evaluation.metrics) else {
-                continue;
-            };
-            let metrics = after.evaluation.metrics;
-            pairs.push((before, metrics));
-            f1.extend(
-                metrics
-                    .f1
-                    .zip(before.f1)
-                    .map(|(a, b)| (after.node.clone(), a - b)),
-            );
-        }
-        comparisons.push(Comparison {
-            arm,
-            against,
-            mean: mean_difference(&pairs, &Bootstrap::default()),
-            f1,
-        });
+        Some((after.node.clone(), paired.change(&drawn)?))
+    };
+    Comparison {
+        arm,
+        against,
+        mean: mean_difference(&metrics, &Bootstrap::default()),
+        f1: pairs.iter().filter_map(change).collect(),
     }
-    comparisons
 }
 
 /// Figures of a difference: a heading, a metric and its digits.
@@ -77,8 +88,11 @@ const DIFFERENCES: [(&str, &str, usize); 6] = [
 ];
 
 /// Prints what arms have over those they are compared with; nothing if there are none.
-pub(crate) fn differences(out: &mut impl Write, arms: &[Arm]) -> std::io::Result<()> {
-    let comparisons = comparisons(arms);
+pub(crate) fn differences(
+    out: &mut impl Write,
+    arms: &[Arm],
+    comparisons: &[Comparison<'_>],
+) -> std::io::Result<()> {
     let wide = comparisons
         .iter()
         .map(|c| c.arm.name.len() + c.against.name.len() + 6)
@@ -91,7 +105,7 @@ pub(crate) fn differences(out: &mut impl Write, arms: &[Arm]) -> std::io::Result
         write!(out, "{heading:>26}")?;
     }
     writeln!(out, "{:>16}", "nodes + / -")?;
-    for comparison in &comparisons {
+    for comparison in comparisons {
         let name = format!("{} less {}", comparison.arm.name, comparison.against.name);
         write!(out, "{name:wide$}")?;
         for (_, metric, digits) in DIFFERENCES {
@@ -115,10 +129,10 @@ pub(crate) fn differences(out: &mut impl Write, arms: &[Arm]) -> std::io::Result
         out,
         "Mean differences over nodes with 95 % intervals from drawing nodes, and how many nodes' F1 rose and fell."
     )?;
-    for comparison in &comparisons {
-        if let Some(nodes) = hurt(comparison.f1.iter().map(|(node, change)| (node, change))) {
-            writeln!(out, "{}: F1 fell on {nodes}.", comparison.arm.name)?;
-        }
+    let nodes = comparisons.iter().map(|c| c.f1.len()).max();
+    writeln!(out, "{}", chance(nodes.unwrap_or(0)))?;
+    for comparison in comparisons {
+        writeln!(out, "{}: {}", comparison.arm.name, losers(&comparison.f1))?;
     }
     for arm in arms.iter().filter(|arm| !arm.choices.is_empty()) {
         let alone = arm.choices.iter().filter(|c| !c.federated).count();
@@ -126,7 +140,7 @@ pub(crate) fn differences(out: &mut impl Write, arms: &[Arm]) -> std::io::Result
             0 => writeln!(out, "{}: no node chose to learn alone.", arm.name)?,
             _ => writeln!(
                 out,
-                "{}: {alone} of {} nodes chose to learn alone: others make the last quarter of their training time harder to foretell.",
+                "{}: {alone} of {} nodes chose to learn alone: others make the last quarter of the training time harder to foretell, theirs or most nodes'.",
                 arm.name,
                 arm.choices.len()
             )?,
@@ -231,8 +245,7 @@ fn intervals(out: &mut dyn Write, mean: &Mean, wide: usize) -> std::io::Result<(
 }
 
 /// The figures of all arms, as one document.
-pub(crate) fn json(arms: &[Arm]) -> Value {
-    let comparisons = comparisons(arms);
+pub(crate) fn json(arms: &[Arm], comparisons: &[Comparison<'_>]) -> Value {
     let difference = |arm: &Arm| {
         let found = comparisons.iter().find(|c| std::ptr::eq(c.arm, arm))?;
         Some(json!({
@@ -240,6 +253,9 @@ pub(crate) fn json(arms: &[Arm]) -> Value {
             "mean": found.mean,
             "better": found.count(1.0),
             "worse": found.count(-1.0),
+            "level": for_each_of(found.f1.len()).level,
+            "hurt": found.hurt(),
+            "f1": found.f1,
         }))
     };
     let arm = |arm: &Arm| {
