@@ -152,43 +152,20 @@ impl Buffer {
     }
 }
 
-/// What the system is told of memory: that huge pages suit it.
-const MADV_HUGEPAGE: i32 = 14;
-/// And that its pages are to be joined now, which Linux knows since 6.1.
-const MADV_COLLAPSE: i32 = 25;
-
 /// Asks for huge pages, which spare a large model most of its TLB misses; a refusal costs only speed.
 fn advise_huge_pages(start: *mut u8, size: usize) {
-    advise(start, size, MADV_HUGEPAGE);
-}
-
-/// Asks for floats that are already written to be moved to huge pages: for rows that are read here and there. A refusal
-/// costs only speed.
-pub fn prefer_huge_pages(floats: &[f32]) {
-    let range = floats.as_ptr_range();
-    let (start, end) = (range.start.cast::<u8>(), range.end.cast::<u8>());
-    let skipped = start.align_offset(HUGE_PAGE);
-    let size = (end as usize).saturating_sub(start as usize + skipped) / HUGE_PAGE * HUGE_PAGE;
-    if size > 0 {
-        let start = start.wrapping_add(skipped).cast_mut();
-        advise(start, size, MADV_HUGEPAGE);
-        advise(start, size, MADV_COLLAPSE);
-    }
-}
-
-/// Gives one of the advices above, none of which changes what memory holds.
-fn advise(start: *mut u8, size: usize, advice: i32) {
     #[cfg(all(target_os = "linux", not(miri)))]
     {
         use std::ffi::{c_int, c_void};
         unsafe extern "C" {
             fn madvise(address: *mut c_void, length: usize, advice: c_int) -> c_int;
         }
-        // SAFETY: the range belongs to the caller, and the advice does not change its contents.
-        unsafe { madvise(start.cast(), size, advice) };
+        const MADV_HUGEPAGE: c_int = 14;
+        // SAFETY: the range was just allocated, and this advice does not change its contents.
+        unsafe { madvise(start.cast(), size, MADV_HUGEPAGE) };
     }
     #[cfg(not(all(target_os = "linux", not(miri))))]
-    let _ = (start, size, advice);
+    let _ = (start, size);
 }
 
 impl Drop for Buffer {

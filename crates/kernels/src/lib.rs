@@ -30,7 +30,7 @@ pub mod update;
 mod vector;
 mod workers;
 
-pub use buffer::{Buffer, Span, prefer_huge_pages};
+pub use buffer::{Buffer, Span};
 pub use chain::{Access, Binary, Chain, ChainError, Instr, Reg, Source, Unary};
 pub use conv::{Conv, ConvEpilogue, Filter, Geometry, GeometryError, PackedFilter};
 pub use dense::{Activation, Dense, Gate};

@@ -130,7 +130,6 @@ impl<'a> Simulation<'a> {
                 cluster as u64,
             );
         }
-        population::settle(population);
         let attendance = Attendance::new(&settings, &*strategy, population)?;
         let held = attendance.goal() as u64 * 4 * model.parameters().len() as u64;
         if strategy.need() == Need::Every && held > MOST_HELD {

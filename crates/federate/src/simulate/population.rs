@@ -1,6 +1,5 @@
 //! Clients and their rows.
 
-use synod_kernels::prefer_huge_pages;
 use synod_nn::Data;
 
 use crate::client::ClientId;
@@ -18,22 +17,6 @@ pub trait Population: Sync {
 
     /// Replaces `rows` by a client's.
     fn rows(&self, client: ClientId, rows: &mut Vec<u32>);
-}
-
-/// Clients whose data are looked at when a federation begins.
-const LOOKED_AT: u64 = 1024;
-
-/// Has the rows of all clients, or of the first many, moved to huge pages: clients read them in random order.
-pub(super) fn settle(population: &dyn Population) {
-    let mut last = std::ptr::null();
-    for client in 0..population.clients().min(LOOKED_AT) {
-        let inputs = population.data(ClientId(client)).inputs();
-        // Most populations share one table.
-        if !std::ptr::eq(inputs.as_ptr(), last) {
-            prefer_huge_pages(inputs);
-        }
-        last = inputs.as_ptr();
-    }
 }
 
 /// Clients that each have a table of their own, such as the nodes of a cluster.
