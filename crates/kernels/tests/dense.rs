@@ -172,6 +172,33 @@ fn forward_is_the_activated_affine_map() {
     }
 }
 
+/// A sample on its own has no inputs that are silent in others as well.
+#[test]
+fn samples_have_the_same_bits_alone_and_with_others_that_share_their_silence() {
+    let mut random = Random::new(6);
+    for (i, shape) in shapes().into_iter().enumerate() {
+        let Dense {
+            rows,
+            inputs,
+            outputs,
+        } = shape;
+        let x = silenced(i, inputs, random.numbers(rows * inputs));
+        let w = random.numbers(inputs * outputs);
+        for simd in levels() {
+            let mut together = vec![f32::NAN; rows * outputs];
+            shape.forward(simd, &x, &w, None, Activation::Identity, &mut together);
+            for row in 0..rows {
+                let mut alone = vec![f32::NAN; outputs];
+                let x = &x[row * inputs..(row + 1) * inputs];
+                let one = Dense { rows: 1, ..shape };
+                one.forward(simd, x, &w, None, Activation::Identity, &mut alone);
+                let found = &together[row * outputs..(row + 1) * outputs];
+                assert_eq!(found, alone, "{shape:?} at {}", simd.level());
+            }
+        }
+    }
+}
+
 #[test]
 fn padded_weights_give_the_same_bits() {
     let mut random = Random::new(5);
