@@ -110,6 +110,7 @@ impl Error for LevelError {}
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Simd {
     level: Level,
+    divides: bool,
 }
 
 impl Simd {
@@ -132,12 +133,24 @@ impl Simd {
 
     /// The token for `level`, if this CPU supports it.
     pub fn at(level: Level) -> Option<Simd> {
-        level.supported().then_some(Simd { level })
+        let divides = level < Level::Avx512 || divides();
+        level.supported().then_some(Simd { level, divides })
+    }
+
+    /// The same level, with roots and quotients of optimisers' steps left to the divider or kept from it: which is faster
+    /// depends on the CPU, and is known for this one.
+    pub fn dividing(self, divides: bool) -> Simd {
+        Simd { divides, ..self }
     }
 
     /// A token for every level this CPU supports, slowest first.
     pub fn available() -> Vec<Simd> {
         Level::ALL.into_iter().filter_map(Simd::at).collect()
+    }
+
+    /// Whether the divider is quick enough for one root and one quotient per parameter.
+    pub(crate) fn divides(self) -> bool {
+        self.divides
     }
 
     /// The level this token proves.
@@ -149,6 +162,7 @@ impl Simd {
         let best = Level::ALL.into_iter().rev().find_map(Simd::at);
         best.unwrap_or(Simd {
             level: Level::Portable,
+            divides: true,
         })
     }
 
@@ -166,6 +180,19 @@ impl Simd {
             _ => unsafe { <Portable as Vector>::run(kernel) },
         }
     }
+}
+
+/// Whether the divider takes 512 bits in few cycles: AMD's, from Zen 4 on, takes six for a quotient and ten for a root,
+/// Intel's about twice that.
+fn divides() -> bool {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    {
+        let vendor = std::arch::x86_64::__cpuid(0);
+        let name = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes);
+        name.as_flattened() == b"AuthenticAMD"
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    true
 }
 
 /// A computation written once over any [`Vector`]; its arguments are the fields of the implementing struct.

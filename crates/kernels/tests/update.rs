@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Random, levels, rounds};
+use common::{Random, rounds, ways};
 use synod_kernels::{Hyper, Rule, bias_update, update};
 
 /// One step by PyTorch's definition: the new parameter and states.
@@ -95,8 +95,12 @@ const HYPER: Hyper = Hyper {
 #[test]
 fn steps_follow_the_definition_from_tiny_to_huge_gradients() {
     let mut random = Random::new(11);
-    for rule in rules() {
-        for simd in levels() {
+    let keeping = Rule::RmsProp {
+        alpha: 1.0,
+        eps: 1e-8,
+    };
+    for rule in rules().into_iter().chain([keeping]) {
+        for simd in ways() {
             for round in 0..rounds(200) {
                 let len = random.below(40);
                 // Common rates, and one so small that its inverse times a large root would overflow.
@@ -175,7 +179,7 @@ fn no_gradient_and_no_history_mean_no_step() {
         },
         Rule::Adagrad { eps: 1e-10 },
     ] {
-        for simd in levels() {
+        for simd in ways() {
             let mut p = vec![1.0; 19];
             update(simd, &rule, HYPER, &[0.0; 19], &mut p, [&mut [0.0; 19], &mut []]);
             assert!(p.iter().all(|&p| p == 1.0), "{rule:?} {simd:?}: {p:?}");
@@ -186,7 +190,7 @@ fn no_gradient_and_no_history_mean_no_step() {
 #[test]
 fn at_a_rate_of_zero_nothing_moves_but_the_states() {
     for rule in rules() {
-        for simd in levels() {
+        for simd in ways() {
             let (mut p, mut states) = ([0.0, 1.0, -3.0], [[0.5; 3]; 2]);
             let [a, b] = &mut states;
             let used = [
@@ -210,7 +214,7 @@ fn a_bias_follows_the_column_sums() {
         nesterov: false,
         weight_decay: 0.0,
     };
-    for simd in levels() {
+    for simd in ways() {
         for len in [0, 1, 7, 8, 33] {
             for rows in [0, 1, 10] {
                 let dy = random.numbers(rows * len);

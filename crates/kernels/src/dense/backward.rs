@@ -7,7 +7,11 @@
 
 use std::mem::MaybeUninit;
 
-use super::{Dense, Gate, weights};
+use super::{
+    Dense, Gate,
+    errors::{Copy, Errors},
+    fused, weights,
+};
 use crate::{
     level::Kernel,
     update::Step,
@@ -16,9 +20,6 @@ use crate::{
 
 /// Elements of the weight gradient that are kept at once.
 const SCRATCH: usize = 2048;
-/// Errors that are worth a copy whose rows start on cache lines: they are read for every weight row, and most
-/// loads from rows of any length straddle two lines.
-const COPIED: usize = 8192;
 /// Samples that one set can hold.
 const SAMPLES: usize = 32;
 /// Samples in a group, for 16 and for 32 registers: each takes a sum and an input.
@@ -41,9 +42,13 @@ impl<S: Step> Kernel for Backward<'_, S> {
             inputs,
             outputs,
         } = self.weights.shape;
-        let mut copy = Aligned(MaybeUninit::uninit());
+        if fused::pays_with_inputs::<V, S>(self.weights.shape) {
+            // SAFETY: the operands were checked against the shape.
+            return unsafe { fused::both::<V, S>(&self) };
+        }
+        let mut copy = Copy::new();
         // SAFETY: the operands were checked against the shape.
-        let errors = unsafe { self.errors(&mut copy) };
+        let errors = unsafe { self.errors::<V>(&mut copy) };
         let columns = outputs.min(SCRATCH);
         // Where the next block is fetched during the step along this one, both have to fit the first-level cache.
         let most = if weights::fetches_ahead::<V>() {
@@ -72,33 +77,16 @@ impl<S: Step> Kernel for Backward<'_, S> {
 impl<S: Step> Backward<'_, S> {
     /// The errors, in the copy if they fit.
     #[inline(always)]
-    unsafe fn errors(&self, copy: &mut Aligned) -> Errors {
-        let Dense { rows, outputs, .. } = self.weights.shape;
-        let (dy, stride) = (self.weights.dy, outputs.next_multiple_of(MAX_LANES));
-        if outputs.is_multiple_of(MAX_LANES) || rows * stride > COPIED {
-            return Errors { dy, stride: outputs };
+    unsafe fn errors<V: Vector>(&self, copy: &mut Copy) -> Errors {
+        let (shape, dy) = (self.weights.shape, self.weights.dy);
+        if shape.outputs.is_multiple_of(MAX_LANES) || !Copy::holds(shape) {
+            let stride = shape.outputs;
+            return Errors { dy, stride };
         }
-        let to = copy.0.as_mut_ptr().cast::<f32>();
-        for row in 0..rows {
-            // SAFETY: every row exists and fits.
-            unsafe {
-                dy.add(row * outputs)
-                    .copy_to_nonoverlapping(to.add(row * stride), outputs)
-            };
-        }
-        Errors { dy: to, stride }
+        // SAFETY: the operands were checked against the shape.
+        unsafe { copy.errors::<V>(shape, dy, 1.0) }
     }
 }
-
-/// Where the errors of a sample are.
-#[derive(Copy, Clone)]
-struct Errors {
-    dy: *const f32,
-    stride: usize,
-}
-
-#[repr(align(64))]
-struct Aligned(MaybeUninit<[f32; COPIED]>);
 
 /// Some weight rows, in a function of its own so that its loops get all the registers.
 struct Rows<'a, 'b, S> {

@@ -12,7 +12,9 @@ use crate::{
 };
 
 mod backward;
+mod errors;
 mod forward;
+mod fused;
 mod input_gradient;
 mod live;
 mod samples;
@@ -239,6 +241,7 @@ impl Dense {
         self.check_weights(x, dy, w);
         rule.check_states(&states, w.len(), "dense weight update");
         rule.with_step(
+            simd,
             hyper,
             Update {
                 simd,
@@ -273,6 +276,7 @@ impl Dense {
         let weights = self.weight_operands(x, dy, w, states);
         let dx = dx.as_mut_ptr();
         rule.with_step(
+            simd,
             hyper,
             Backward {
                 simd,

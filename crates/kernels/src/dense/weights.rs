@@ -1,12 +1,12 @@
 //! `x^T * dy` for a few weight rows at a time, and the step along it while it is in the first-level cache.
 //!
-//! Products and step are separate loops: fused in one register tile, the long latency of the step's root and quotient
-//! stalls the multiply-adds of the next tile, which measures slower than a trip through the cache.
+//! Products and step are separate loops: in one register tile, a step of many instructions stalls the multiply-adds of the
+//! next tile, which measures slower than a trip through the cache. Steps of few instructions are taken by [`fused`].
 
 use std::{mem::MaybeUninit, ops::Range};
 
 use super::{
-    Block, Dense, ROW_BLOCK,
+    Block, Dense, ROW_BLOCK, fused,
     live::{Live, silent},
 };
 use crate::{
@@ -201,7 +201,20 @@ impl<S: Step> Kernel for ListedBlock<'_, S> {
 }
 
 impl<S: Step> WeightStep<S> {
-    /// Steps the weights of all inputs, those that are not listed as without gradient.
+    /// Steps the weights of inputs that are not listed, as without gradient.
+    #[inline(always)]
+    unsafe fn rest_of<V: Vector>(&self, list: Option<&[u16]>) {
+        let Dense { inputs, outputs, .. } = self.operands.shape;
+        for run in list.into_iter().flat_map(|list| silent(list, inputs)) {
+            // SAFETY: the operands were checked against the shape.
+            unsafe {
+                self.operands
+                    .rest::<V, S>(self.step, run.start * outputs..run.end * outputs);
+            }
+        }
+    }
+
+    /// Steps the weights of listed inputs.
     #[inline(always)]
     unsafe fn listed<V: Vector>(&self, list: &[u16]) {
         // SAFETY: the operands were checked against the shape, and listed inputs exist.
@@ -215,11 +228,6 @@ impl<S: Step> WeightStep<S> {
                     ahead,
                 });
             }
-            let Dense { inputs, outputs, .. } = self.operands.shape;
-            for run in silent(list, inputs) {
-                self.operands
-                    .rest::<V, S>(self.step, run.start * outputs..run.end * outputs);
-            }
         }
     }
 }
@@ -232,8 +240,14 @@ impl<S: Step> Kernel for WeightStep<S> {
         let mut live = Live::new();
         // SAFETY: the operands were checked against the shape.
         unsafe {
-            if let Some(list) = live.find::<V>(self.operands.shape, self.operands.x) {
-                return self.listed::<V>(list);
+            let list = live.find::<V>(self.operands.shape, self.operands.x);
+            if fused::pays::<V, S>(self.operands.shape) {
+                fused::weights::<V, S>(&self.operands, self.step, list);
+                return self.rest_of::<V>(list);
+            }
+            if let Some(list) = list {
+                self.listed::<V>(list);
+                return self.rest_of::<V>(Some(list));
             }
             let (inputs, most) = (self.operands.shape.inputs, self.operands.rows_at_once());
             for start in (0..inputs).step_by(most) {

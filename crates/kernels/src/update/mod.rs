@@ -9,7 +9,7 @@ use crate::{
 
 mod step;
 
-pub(crate) use step::{Assign, Step, UseStep};
+pub(crate) use step::{Assign, Scaled, Step, UseStep};
 
 /// The rule by which a parameter follows its gradient `g`.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -158,6 +158,7 @@ pub fn bias_update(
     );
     rule.check_states(&states, len, "update");
     rule.with_step(
+        simd,
         hyper,
         SumAndStep {
             simd,

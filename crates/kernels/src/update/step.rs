@@ -1,7 +1,7 @@
 //! One register's worth of each rule.
 
 use super::{Hyper, Rule};
-use crate::vector::Vector;
+use crate::{level::Simd, vector::Vector};
 
 /// Added to every mean that decays: the states of a parameter without gradient would otherwise end up subnormal, where
 /// arithmetic is many times slower. It is nineteen orders of magnitude below anything a step can show.
@@ -20,6 +20,24 @@ pub(crate) trait Step: Copy {
     /// The CPU supports `V`.
     unsafe fn apply<V: Vector>(self, gradient: V, parameter: V, states: [V; 2]) -> (V, [V; 2]);
 
+    /// Whether the step is so few instructions that it can follow the products of a gradient in the same loop.
+    const FUSES: bool = false;
+
+    /// What a gradient may be multiplied by beforehand, which spares the step a product.
+    fn scale(self) -> f32 {
+        1.0
+    }
+
+    /// [`Step::apply`] with a gradient times [`Step::scale`].
+    ///
+    /// # Safety
+    /// The CPU supports `V`.
+    #[inline(always)]
+    unsafe fn apply_scaled<V: Vector>(self, gradient: V, parameter: V, states: [V; 2]) -> (V, [V; 2]) {
+        // SAFETY: passed on from the caller.
+        unsafe { self.apply(gradient, parameter, states) }
+    }
+
     /// Whether a parameter without gradient stays as it is, whatever its states.
     fn rests(self) -> bool {
         false
@@ -34,6 +52,21 @@ pub(crate) trait Step: Copy {
     }
 }
 
+/// A step along gradients that were scaled beforehand.
+#[derive(Copy, Clone)]
+pub(crate) struct Scaled<S>(pub(crate) S);
+
+impl<S: Step> Step for Scaled<S> {
+    const STATES: usize = S::STATES;
+    const READS: bool = S::READS;
+
+    #[inline(always)]
+    unsafe fn apply<V: Vector>(self, gradient: V, parameter: V, states: [V; 2]) -> (V, [V; 2]) {
+        // SAFETY: passed on from the caller.
+        unsafe { self.0.apply_scaled(gradient, parameter, states) }
+    }
+}
+
 /// A computation that needs the step as a type, so that it is compiled once for each.
 pub(crate) trait UseStep {
     /// Runs the computation.
@@ -41,9 +74,9 @@ pub(crate) trait UseStep {
 }
 
 impl Rule {
-    /// Calls `user` with this rule's step.
+    /// Calls `user` with this rule's step as it is best taken with `simd`.
     #[inline(always)]
-    pub(crate) fn with_step(&self, hyper: Hyper, user: impl UseStep) {
+    pub(crate) fn with_step(&self, simd: Simd, hyper: Hyper, user: impl UseStep) {
         let rate = hyper.rate;
         match *self {
             Rule::Sgd { weight_decay } => user.call(Sgd { rate, weight_decay }),
@@ -65,8 +98,8 @@ impl Rule {
                 momentum,
                 weight_decay,
             }),
-            Rule::RmsProp { alpha, eps } => mean_square(alpha, 1.0 - alpha, rate, eps, user),
-            Rule::Adagrad { eps } => mean_square(1.0, 1.0, rate, eps, user),
+            Rule::RmsProp { alpha, eps } => mean_square(simd, [alpha, 1.0 - alpha], rate, eps, user),
+            Rule::Adagrad { eps } => mean_square(simd, [1.0, 1.0], rate, eps, user),
             Rule::Adam {
                 beta1,
                 beta2,
@@ -86,6 +119,7 @@ impl Rule {
                     },
                 };
                 match adam.way.folded() {
+                    Some(way) if simd.divides() => user.call(adam.going(way.dividing())),
                     Some(way) => user.call(adam.going(way)),
                     None => user.call(adam),
                 }
@@ -94,12 +128,23 @@ impl Rule {
     }
 }
 
+/// RMSprop, and Adagrad as the case that keeps everything.
 #[inline(always)]
-fn mean_square(keep: f32, add: f32, rate: f32, epsilon: f32, user: impl UseStep) {
+fn mean_square(simd: Simd, [keep, add]: [f32; 2], rate: f32, epsilon: f32, user: impl UseStep) {
+    let scale = add.sqrt();
+    let scaled = Plain {
+        rate: rate / scale,
+        epsilon,
+    };
     let way = Plain { rate, epsilon };
-    match way.folded() {
-        Some(way) => user.call(MeanSquare { keep, add, way }),
-        None => user.call(MeanSquare { keep, add, way }),
+    match scaled.folded() {
+        Some(way) if simd.divides() => user.call(MeanSquare {
+            keep,
+            scale,
+            way: way.dividing(),
+        }),
+        Some(way) => user.call(MeanSquare { keep, scale, way }),
+        None => user.call(AnyMeanSquare { keep, add, way }),
     }
 }
 
@@ -170,23 +215,39 @@ impl<const NESTEROV: bool> Step for Momentum<NESTEROV> {
     }
 }
 
-/// RMSprop, and Adagrad as the case that keeps everything.
+/// The mean of squares at a rate that folds into the denominator: it is of gradients that were scaled so that their
+/// squares are what is added.
 #[derive(Copy, Clone)]
 struct MeanSquare<W> {
     keep: f32,
-    add: f32,
+    scale: f32,
     way: W,
 }
 
 impl<W: Way> Step for MeanSquare<W> {
     const STATES: usize = 1;
+    const FUSES: bool = W::FUSES;
+
+    fn scale(self) -> f32 {
+        self.scale
+    }
 
     #[inline(always)]
-    unsafe fn apply<V: Vector>(self, gradient: V, parameter: V, [square, other]: [V; 2]) -> (V, [V; 2]) {
+    unsafe fn apply<V: Vector>(self, gradient: V, parameter: V, states: [V; 2]) -> (V, [V; 2]) {
+        // SAFETY: passed on from the caller.
+        unsafe { self.apply_scaled(gradient * V::splat(self.scale), parameter, states) }
+    }
+
+    #[inline(always)]
+    unsafe fn apply_scaled<V: Vector>(
+        self,
+        gradient: V,
+        parameter: V,
+        [square, other]: [V; 2],
+    ) -> (V, [V; 2]) {
         // SAFETY: passed on from the caller.
         unsafe {
-            let added = gradient * V::splat(self.add);
-            let square = added.mul_add(gradient, square.mul_add(V::splat(self.keep), V::splat(TINY)));
+            let square = gradient.mul_add(gradient, decayed(square, self.keep));
             (self.way.go(parameter, gradient, square), [square, other])
         }
     }
@@ -198,8 +259,50 @@ impl<W: Way> Step for MeanSquare<W> {
     #[inline(always)]
     unsafe fn rest<V: Vector>(self, [square, other]: [V; 2]) -> [V; 2] {
         // SAFETY: passed on from the caller.
-        unsafe { [square.mul_add(V::splat(self.keep), V::splat(TINY)), other] }
+        unsafe { [decayed(square, self.keep), other] }
     }
+}
+
+/// The same at any rate, and whatever is added.
+#[derive(Copy, Clone)]
+struct AnyMeanSquare {
+    keep: f32,
+    add: f32,
+    way: Plain,
+}
+
+impl Step for AnyMeanSquare {
+    const STATES: usize = 1;
+
+    #[inline(always)]
+    unsafe fn apply<V: Vector>(self, gradient: V, parameter: V, [square, other]: [V; 2]) -> (V, [V; 2]) {
+        // SAFETY: passed on from the caller.
+        unsafe {
+            let added = gradient * V::splat(self.add);
+            let square = added.mul_add(gradient, decayed(square, self.keep));
+            (self.way.go(parameter, gradient, square), [square, other])
+        }
+    }
+
+    fn rests(self) -> bool {
+        true
+    }
+
+    #[inline(always)]
+    unsafe fn rest<V: Vector>(self, [square, other]: [V; 2]) -> [V; 2] {
+        // SAFETY: passed on from the caller.
+        unsafe { [decayed(square, self.keep), other] }
+    }
+}
+
+/// The share of a mean that is kept.
+///
+/// # Safety
+/// The CPU supports `V`.
+#[inline(always)]
+unsafe fn decayed<V: Vector>(mean: V, keep: f32) -> V {
+    // SAFETY: passed on from the caller.
+    unsafe { mean.mul_add(V::splat(keep), V::splat(TINY)) }
 }
 
 /// Both corrections are folded into the rate and epsilon: `m/c1 / (sqrt(v/c2) + eps)` times `sqrt(c2)/sqrt(c2)`.
@@ -233,6 +336,7 @@ impl<W> Adam<W> {
 
 impl<W: Way> Step for Adam<W> {
     const STATES: usize = 2;
+    const FUSES: bool = W::FUSES;
 
     #[inline(always)]
     unsafe fn apply<V: Vector>(self, gradient: V, parameter: V, [mean, square]: [V; 2]) -> (V, [V; 2]) {
@@ -240,12 +344,9 @@ impl<W: Way> Step for Adam<W> {
         unsafe {
             let gradient = parameter.mul_add(V::splat(self.decay), gradient);
             let parameter = parameter * V::splat(self.shrink);
-            let mean = gradient.mul_add(
-                V::splat(self.add[0]),
-                mean.mul_add(V::splat(self.keep[0]), V::splat(TINY)),
-            );
+            let mean = gradient.mul_add(V::splat(self.add[0]), decayed(mean, self.keep[0]));
             let added = gradient * V::splat(self.add[1]);
-            let square = added.mul_add(gradient, square.mul_add(V::splat(self.keep[1]), V::splat(TINY)));
+            let square = added.mul_add(gradient, decayed(square, self.keep[1]));
             (self.way.go(parameter, mean, square), [mean, square])
         }
     }
@@ -253,6 +354,9 @@ impl<W: Way> Step for Adam<W> {
 
 /// How far a parameter goes: `parameter - rate * direction / (sqrt(square) + epsilon)`.
 trait Way: Copy {
+    /// As [`Step::FUSES`].
+    const FUSES: bool = false;
+
     /// # Safety
     /// The CPU supports `V`.
     unsafe fn go<V: Vector>(self, parameter: V, direction: V, square: V) -> V;
@@ -267,7 +371,7 @@ struct Plain {
 
 impl Plain {
     /// The same with fewer products, unless the rate is one at which the denominator might overflow or vanish, as zero is.
-    fn folded(self) -> Option<Folded> {
+    fn folded(self) -> Option<Folded<false>> {
         (1e-18..1e18).contains(&self.rate).then(|| Folded {
             factor: 1.0 / self.rate,
             epsilon: self.epsilon / self.rate,
@@ -286,17 +390,35 @@ impl Way for Plain {
     }
 }
 
-/// With the rate in the denominator.
+/// With the rate in the denominator; by the divider if `DIVIDES`.
 #[derive(Copy, Clone)]
-struct Folded {
+struct Folded<const DIVIDES: bool> {
     factor: f32,
     epsilon: f32,
 }
 
-impl Way for Folded {
+impl Folded<false> {
+    fn dividing(self) -> Folded<true> {
+        let Folded { factor, epsilon } = self;
+        Folded { factor, epsilon }
+    }
+}
+
+impl<const DIVIDES: bool> Way for Folded<DIVIDES> {
+    const FUSES: bool = DIVIDES;
+
     #[inline(always)]
     unsafe fn go<V: Vector>(self, parameter: V, direction: V, square: V) -> V {
         // SAFETY: passed on from the caller.
-        unsafe { parameter.minus_over_root(direction, square, self.factor, self.epsilon) }
+        unsafe {
+            if DIVIDES {
+                let denominator = square
+                    .sqrt()
+                    .mul_add(V::splat(self.factor), V::splat(self.epsilon));
+                parameter - direction / denominator
+            } else {
+                parameter.minus_over_root(direction, square, self.factor, self.epsilon)
+            }
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Numbers to test with, and what "equal enough" means.
 #![allow(dead_code, reason = "every test binary uses its own part")]
 
-use synod_kernels::Simd;
+use synod_kernels::{Level, Simd};
 
 /// A small generator with a fixed seed, so that failures repeat.
 pub(crate) struct Random(u64);
@@ -35,6 +35,17 @@ pub(crate) fn levels() -> Vec<Simd> {
         panic!("{error}");
     }
     Simd::available()
+}
+
+/// Every level, the widest with steps left to the divider and without: this CPU would only ever take one of them.
+#[track_caller]
+pub(crate) fn ways() -> Vec<Simd> {
+    let mut ways = levels();
+    if let Some(widest) = ways.iter().copied().find(|simd| simd.level() == Level::Avx512) {
+        ways.retain(|simd| *simd != widest);
+        ways.extend([widest.dividing(true), widest.dividing(false)]);
+    }
+    ways
 }
 
 /// How many rounds a randomised test makes; Miri is some thousand times slower.
