@@ -58,9 +58,8 @@ impl Client {
         let mut last = 0.0;
         let order = self.shuffle.epoch(self.epoch);
         for (i, rows) in order.chunks_exact(BATCH).enumerate() {
-            self.trainer
-                .prefetch(&data, order.chunks_exact(BATCH).nth(i + 1).unwrap_or_default());
-            last = self.trainer.step(&data, rows, RATE)?;
+            let next = order.chunks_exact(BATCH).nth(i + 1).unwrap_or_default();
+            last = self.trainer.step_before(&data, rows, next, RATE)?;
         }
         self.epoch += 1;
         anyhow::ensure!(last.is_finite(), "the loss is {last}");

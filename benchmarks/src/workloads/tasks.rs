@@ -39,9 +39,8 @@ pub(crate) fn train(name: &str, batch: usize, common: Common) -> Result<()> {
     let seconds = timed(common, 2, || {
         let order = shuffle.epoch(epoch);
         for (i, rows) in order.chunks_exact(batch).enumerate() {
-            let next = order.chunks_exact(batch).nth(i + 1);
-            trainer.prefetch(&data, next.unwrap_or_default());
-            loss = trainer.step(&data, rows, task.rate)?;
+            let next = order.chunks_exact(batch).nth(i + 1).unwrap_or_default();
+            loss = trainer.step_before(&data, rows, next, task.rate)?;
         }
         epoch += 1;
         ensure!(loss.is_finite(), "the loss is {loss}");

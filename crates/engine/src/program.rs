@@ -148,7 +148,13 @@ impl Program {
 
     /// Runs in `memory`, everything moved by `base`.
     pub(crate) fn execute(&self, memory: &mut Memory, base: usize) {
-        for task in &self.tasks {
+        self.execute_while(memory, base, |_| {});
+    }
+
+    /// Runs like [`Program::execute`] and calls `between` before every task, with how many are still to come.
+    pub(crate) fn execute_while(&self, memory: &mut Memory, base: usize, mut between: impl FnMut(usize)) {
+        for (i, task) in self.tasks.iter().enumerate() {
+            between(self.tasks.len() - i);
             run(task, memory, base);
         }
         for (from, to) in &self.homing {

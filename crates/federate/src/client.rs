@@ -170,11 +170,8 @@ impl Worker {
                 if steps as usize == task.most_steps {
                     break 'all;
                 }
-                trainer.prefetch(
-                    &task.examples.data,
-                    order.chunks(batch).nth(i + 1).unwrap_or_default(),
-                );
-                total += f64::from(trainer.step(&task.examples.data, now, rate)?);
+                let next = order.chunks(batch).nth(i + 1).unwrap_or_default();
+                total += f64::from(trainer.step_before(&task.examples.data, now, next, rate)?);
                 steps += 1;
             }
         }

@@ -3,6 +3,7 @@
 use std::{
     alloc::{self, Layout},
     fmt,
+    mem::MaybeUninit,
     ops::{Deref, DerefMut},
     ptr::{self, NonNull},
     slice,
@@ -25,8 +26,13 @@ impl Span {
         self.start.saturating_add(self.len)
     }
 
+    /// Without branches: every view of every task is checked against the others.
     fn overlaps(self, other: Span) -> bool {
-        self.len != 0 && other.len != 0 && self.start < other.end() && other.start < self.end()
+        (self.len != 0) & (other.len != 0) & (self.start < other.end()) & (other.start < self.end())
+    }
+
+    fn is_in(self, len: usize) -> bool {
+        (self.start <= len) & (self.len <= len.wrapping_sub(self.start))
     }
 }
 
@@ -112,25 +118,51 @@ impl Buffer {
         );
         self.check(reads, writes);
         let start = self.start.as_ptr();
-        let mut shared: [&'a [f32]; Buffer::MAX_VIEWS] = [&[]; Buffer::MAX_VIEWS];
-        let mut exclusive: [&'a mut [f32]; Buffer::MAX_VIEWS] =
-            [(); Buffer::MAX_VIEWS].map(|()| Default::default());
+        let mut shared = [const { MaybeUninit::<&'a [f32]>::uninit() }; Buffer::MAX_VIEWS];
+        let mut exclusive = [const { MaybeUninit::<&'a mut [f32]>::uninit() }; Buffer::MAX_VIEWS];
         for (view, span) in shared.iter_mut().zip(reads) {
             // SAFETY: in bounds, and overlapped by no write.
-            *view = unsafe { slice::from_raw_parts(start.add(span.start), span.len) };
+            view.write(unsafe { slice::from_raw_parts(start.add(span.start), span.len) });
         }
         for (view, span) in exclusive.iter_mut().zip(writes) {
             // SAFETY: in bounds, and overlapped by no other view.
-            *view = unsafe { slice::from_raw_parts_mut(start.add(span.start), span.len) };
+            view.write(unsafe { slice::from_raw_parts_mut(start.add(span.start), span.len) });
         }
-        f(&shared[..reads.len()], &mut exclusive[..writes.len()]);
+        // SAFETY: as many views were written as there are spans.
+        unsafe {
+            let shared = slice::from_raw_parts(shared.as_ptr().cast(), reads.len());
+            let exclusive = slice::from_raw_parts_mut(exclusive.as_mut_ptr().cast(), writes.len());
+            f(shared, exclusive);
+        }
     }
 
-    #[inline]
+    #[inline(always)]
     fn check(&self, reads: &[Span], writes: &[Span]) {
+        let mut fine = true;
+        for span in reads {
+            fine &= span.is_in(self.len);
+        }
+        for (i, write) in writes.iter().enumerate() {
+            fine &= write.is_in(self.len);
+            for other in reads {
+                fine &= !write.overlaps(*other);
+            }
+            for other in &writes[..i] {
+                fine &= !write.overlaps(*other);
+            }
+        }
+        if !fine {
+            self.refuse(reads, writes);
+        }
+    }
+
+    /// Says which span is at fault.
+    #[cold]
+    #[inline(never)]
+    fn refuse(&self, reads: &[Span], writes: &[Span]) -> ! {
         for span in reads.iter().chain(writes) {
             assert!(
-                span.start <= self.len && span.len <= self.len - span.start,
+                span.is_in(self.len),
                 "{span:?} is out of bounds of a buffer of {} floats",
                 self.len
             );
@@ -143,6 +175,7 @@ impl Buffer {
                 );
             }
         }
+        unreachable!("every span is in bounds and no write overlaps another")
     }
 
     fn layout(len: usize) -> Layout {

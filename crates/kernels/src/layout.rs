@@ -2,7 +2,7 @@
 
 use crate::{
     level::{Kernel, Simd},
-    vector::Vector,
+    vector::{MAX_LANES, Vector},
 };
 
 /// Rows and columns of the block whose two sides fit in the first-level cache together.
@@ -38,26 +38,61 @@ pub fn gather_rows(x: &[f32], width: usize, rows: &[u32], y: &mut [f32]) {
     }
 }
 
-/// Asks the processor to have the rows of `x` that `rows` names at hand soon, for a later [`gather_rows`]. Rows that do
-/// not exist are passed over, and nothing else changes.
-pub fn prefetch_rows(x: &[f32], width: usize, rows: &[u32]) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    for &row in rows {
-        let start = row as usize * width;
-        let line = 16;
-        for value in x
-            .get(start..start + width)
-            .unwrap_or_default()
-            .iter()
-            .step_by(line)
-        {
-            use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-            // SAFETY: a hint about an address inside `x`; every x86-64 processor has the instruction.
-            unsafe { _mm_prefetch::<_MM_HINT_T1>(std::ptr::from_ref(value).cast()) }
+/// Rows that a later [`gather_rows`] will copy. They are fetched from memory a few cache lines at a time, among other work:
+/// a processor that is asked for more than it can have under way stands still.
+#[derive(Clone, Debug)]
+pub struct Ahead<'a> {
+    x: &'a [f32],
+    width: usize,
+    rows: std::slice::Iter<'a, u32>,
+    row: std::iter::StepBy<std::slice::Iter<'a, f32>>,
+}
+
+impl<'a> Ahead<'a> {
+    /// The rows of `x`, each `width` long, that `rows` names. Rows that do not exist are passed over.
+    pub fn new(x: &'a [f32], width: usize, rows: &'a [u32]) -> Ahead<'a> {
+        Ahead {
+            x,
+            width,
+            rows: rows.iter(),
+            row: [].iter().step_by(MAX_LANES),
         }
     }
+
+    /// The cache lines that were not asked for.
+    pub fn lines(&self) -> usize {
+        self.row.len() + self.rows.len() * self.width.div_ceil(MAX_LANES)
+    }
+
+    /// Asks for the next `lines`.
+    pub fn fetch(&mut self, lines: usize) {
+        for _ in 0..lines {
+            let value = loop {
+                if let Some(value) = self.row.next() {
+                    break value;
+                }
+                let Some(&row) = self.rows.next() else {
+                    return;
+                };
+                let start = row as usize * self.width;
+                let row = self.x.get(start..start + self.width).unwrap_or_default();
+                self.row = row.iter().step_by(MAX_LANES);
+            };
+            prefetch(value);
+        }
+    }
+}
+
+#[inline(always)]
+fn prefetch(value: &f32) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        // SAFETY: a hint about an address that exists; every x86-64 processor has the instruction.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(std::ptr::from_ref(value).cast()) }
+    }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = (x, width, rows);
+    let _ = value;
 }
 
 struct Transpose<'a> {

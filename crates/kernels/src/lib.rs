@@ -36,7 +36,7 @@ pub use conv::{Conv, ConvEpilogue, Filter, Geometry, GeometryError, PackedFilter
 pub use dense::{Activation, Dense, Gate};
 pub use gemm::{Bias, Epilogue, Matrix, Pack, Packed, gemm, gemm_packed, gemm_with, gemm_workspace};
 pub use int8::{ByteFilter, ByteResults, ByteWorkspace, Requantise, add_bytes, dequantise, quantise};
-pub use layout::{gather_rows, prefetch_rows, transpose};
+pub use layout::{Ahead, gather_rows, transpose};
 pub use level::{Level, LevelError, Simd};
 pub use lstm::{Lstm, LstmCotangents, LstmInputs};
 pub use map::Map;

@@ -90,8 +90,8 @@ impl Model {
             let mut total = 0.0;
             for (i, rows) in order.chunks(batch).enumerate() {
                 let trainer = &mut course.trainer;
-                trainer.prefetch(data, order.chunks(batch).nth(i + 1).unwrap_or_default());
-                let loss = trainer.step(data, rows, rate(fit, epoch, i, steps))?;
+                let next = order.chunks(batch).nth(i + 1).unwrap_or_default();
+                let loss = trainer.step_before(data, rows, next, rate(fit, epoch, i, steps))?;
                 if !loss.is_finite() {
                     let rate = |i: usize| rate(fit, epoch, i, steps);
                     return Err(self.diagnose(fit, trainer, data, order, batch, epoch, i, &rate));

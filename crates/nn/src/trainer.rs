@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use synod_engine::ops::{KEY, Rule, Update, key};
 use synod_engine::{Builder, Graph, Options, Session, Type, Value, compile, value_and_grad};
-use synod_kernels::{gather_rows, prefetch_rows};
+use synod_kernels::{Ahead, gather_rows};
 
 use crate::data::Data;
 use crate::error::Result;
@@ -195,22 +195,19 @@ impl Trainer {
         &self.session
     }
 
-    /// Has rows fetched from memory while the current step computes: call it with the rows of the next one.
-    pub fn prefetch(&self, data: &Data<'_>, rows: &[u32]) {
-        prefetch_rows(data.inputs(), data.width(), rows);
-        if let Some((targets, width)) = data.targets() {
-            prefetch_rows(targets, width, rows);
-        }
-    }
-
     /// One optimiser step on the named rows of the data, at a learning rate; returns the loss before the step.
     pub fn step(&mut self, data: &Data<'_>, rows: &[u32], rate: f32) -> Result<f32> {
+        self.step_before(data, rows, &[], rate)
+    }
+
+    /// [`Trainer::step`], and meanwhile has the rows of the `next` one fetched from memory.
+    pub fn step_before(&mut self, data: &Data<'_>, rows: &[u32], next: &[u32], rate: f32) -> Result<f32> {
         if rows.len() == self.spec.batch {
             return Ok(run(
                 &mut self.session,
                 &self.spec,
                 data,
-                rows,
+                [rows, next],
                 rate,
                 &mut self.step,
             ));
@@ -234,7 +231,7 @@ impl Trainer {
             let from = self.session.params_between(range.clone());
             session.params_between_mut(range).copy_from_slice(from);
         }
-        let loss = run(session, &self.spec, data, rows, rate, &mut self.step);
+        let loss = run(session, &self.spec, data, [rows, next], rate, &mut self.step);
         for range in kept {
             let from = session.params_between(range.clone());
             self.session.params_between_mut(range).copy_from_slice(from);
@@ -243,7 +240,14 @@ impl Trainer {
     }
 }
 
-fn run(session: &mut Session, spec: &Spec, data: &Data<'_>, rows: &[u32], rate: f32, step: &mut u64) -> f32 {
+fn run(
+    session: &mut Session,
+    spec: &Spec,
+    data: &Data<'_>,
+    [rows, next]: [&[u32]; 2],
+    rate: f32,
+    step: &mut u64,
+) -> f32 {
     *step += 1;
     let last = session.program().param_count() - 1;
     let input = if spec.itself { last } else { last - 1 };
@@ -257,7 +261,16 @@ fn run(session: &mut Session, spec: &Spec, data: &Data<'_>, rows: &[u32], rate: 
     if let (false, Some((targets, width))) = (spec.itself, data.targets()) {
         gather_rows(targets, width, rows, session.param_mut(last));
     }
-    session.run();
+    let (targets, width) = data.targets().filter(|_| !spec.itself).unwrap_or_default();
+    let mut ahead = [
+        Ahead::new(data.inputs(), data.width(), next),
+        Ahead::new(targets, width, next),
+    ];
+    session.run_while(|tasks| {
+        for ahead in &mut ahead {
+            ahead.fetch(ahead.lines().div_ceil(tasks));
+        }
+    });
     session.output(0)[0]
 }
 

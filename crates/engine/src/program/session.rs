@@ -74,11 +74,16 @@ impl Session {
 
     /// Runs the program on the parameters as they are.
     pub fn run(&mut self) {
+        self.run_while(|_| {});
+    }
+
+    /// [`Session::run`], with `between` called before every task, with how many are still to come.
+    pub fn run_while(&mut self, between: impl FnMut(usize)) {
         self.memory.tapes.clear();
         if std::mem::take(&mut self.stale) {
             self.program.prepare(&mut self.memory);
         }
-        self.program.execute(&mut self.memory, 0);
+        self.program.execute_while(&mut self.memory, 0, between);
     }
 
     /// [`Session::run`], and what each of its tasks took, named by op and by the sizes of arguments and results.

@@ -13,10 +13,10 @@ use crate::{
 const OUTPUTS: usize = 128;
 /// The fewest samples that fill enough lanes.
 const FEWEST: usize = 6;
-/// Inputs whose sums are in registers at once.
+/// Inputs whose gradients are stored at once.
 const TILE: usize = MAX_LANES;
-/// As many if they are listed: each takes a pointer.
-const LISTED: usize = 8;
+/// Inputs whose sums are taken at once: each takes a pointer.
+const AT_ONCE: usize = 8;
 
 /// Whether this is the faster way to an input gradient.
 #[inline(always)]
@@ -29,27 +29,39 @@ pub(super) fn pays(simd: Simd, shape: Dense) -> bool {
     simd.level() == Level::Avx512 && (FEWEST..=TILE).contains(&rows) && inputs >= TILE && outputs <= OUTPUTS
 }
 
-/// Errors transposed: a register of samples for every output that has an error in any of them.
+/// Errors transposed: a register of samples for every output.
 #[repr(align(64))]
-struct Errors {
-    registers: MaybeUninit<[f32; OUTPUTS * MAX_LANES]>,
-    outputs: [u16; OUTPUTS],
-    count: usize,
+struct Transposed(MaybeUninit<[f32; OUTPUTS * MAX_LANES]>);
+
+/// Transposed errors, and the outputs that have one in any sample if not all do.
+#[derive(Copy, Clone)]
+struct Errors<'a> {
+    registers: *const f32,
+    outputs: usize,
+    list: Option<&'a [u16]>,
 }
 
-impl Errors {
-    /// Every output with the errors of all samples.
+impl Errors<'_> {
+    /// How many outputs have an error.
     #[inline(always)]
-    fn iter<V: Vector>(&self) -> impl Iterator<Item = (usize, V)> {
-        let registers = self.registers.as_ptr().cast::<f32>();
-        let outputs = self.outputs[..self.count].iter().enumerate();
-        outputs.map(move |(i, output)| {
-            // SAFETY: the register of every listed output was written.
-            let errors = unsafe { V::load(registers.add(i * V::LANES)) };
-            (usize::from(*output), errors)
-        })
+    fn count(&self) -> usize {
+        self.list.map_or(self.outputs, <[u16]>::len)
+    }
+
+    /// The `i`th of them, and the errors of all samples.
+    #[inline(always)]
+    unsafe fn at<V: Vector>(&self, i: usize) -> (usize, V) {
+        // SAFETY: there are so many, and the register of every output was written.
+        unsafe {
+            let output = self.list.map_or(i, |list| usize::from(*list.get_unchecked(i)));
+            (output, V::load(self.registers.add(output * V::LANES)))
+        }
     }
 }
+
+/// A register of samples for every input of a tile.
+#[repr(align(64))]
+struct Sums(MaybeUninit<[f32; TILE * MAX_LANES]>);
 
 /// All inputs of a layer for which this way pays.
 pub(super) struct Samples<'a>(pub(super) &'a Operands<'a>);
@@ -59,28 +71,43 @@ impl Kernel for Samples<'_> {
 
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
-        let Dense { inputs, .. } = self.0.shape;
-        let mut errors = Errors {
-            registers: MaybeUninit::uninit(),
-            outputs: [0; OUTPUTS],
-            count: 0,
+        let Dense {
+            rows,
+            inputs,
+            outputs,
+        } = self.0.shape;
+        let mut transposed = Transposed(MaybeUninit::uninit());
+        let (mut live, mut live_outputs) = (Live::new(), Live::new());
+        let of_errors = Dense {
+            rows,
+            inputs: outputs,
+            outputs: 0,
         };
         // SAFETY: the operands were checked against the shape, and it suits this way.
         unsafe {
-            self.transpose_errors::<V>(&mut errors);
-            let errors = &errors;
-            let mut live = Live::new();
+            let errors = Errors {
+                registers: self.transpose_errors::<V>(&mut transposed),
+                outputs,
+                list: live_outputs.find::<V>(of_errors, self.0.dy),
+            };
             // Behind a rectifier the gradient of an input that is zero is zero as well.
-            if let Gate::Relu(y) = self.0.gate
-                && let Some(list) = live.find::<V>(self.0.shape, y.as_ptr())
-            {
-                return self.listed::<V>(errors, list);
-            }
-            let mut start = 0;
-            while start < inputs {
-                // The last tile may repeat some inputs of the one before.
-                self.tile::<V>(errors, start.min(inputs - TILE));
-                start += TILE;
+            let mut list = match self.0.gate {
+                Gate::Relu(y) => live.find::<V>(self.0.shape, y.as_ptr()),
+                _ => None,
+            };
+            for start in (0..inputs).step_by(TILE) {
+                let count = (inputs - start).min(TILE);
+                let all: [u16; TILE] = std::array::from_fn(|i| (start + i) as u16);
+                let some = match &mut list {
+                    None => &all[..count],
+                    Some(list) => {
+                        let (some, others) =
+                            list.split_at(list.partition_point(|&i| usize::from(i) < start + count));
+                        *list = others;
+                        some
+                    }
+                };
+                self.tile::<V>(errors, start, count, some);
             }
         }
     }
@@ -88,9 +115,9 @@ impl Kernel for Samples<'_> {
 
 impl Samples<'_> {
     #[inline(always)]
-    unsafe fn transpose_errors<V: Vector>(&self, errors: &mut Errors) {
+    unsafe fn transpose_errors<V: Vector>(&self, to: &mut Transposed) -> *const f32 {
         let Dense { rows, outputs, .. } = self.0.shape;
-        let registers = errors.registers.as_mut_ptr().cast::<f32>();
+        let registers = to.0.as_mut_ptr().cast::<f32>();
         let mut column = 0;
         while column < outputs {
             let count = (outputs - column).min(V::LANES);
@@ -103,105 +130,75 @@ impl Samples<'_> {
                     }
                 }
                 V::transpose(&mut square);
-                let (zero, one) = (V::splat(0.0), V::splat(1.0));
                 for (i, register) in square.iter().enumerate().take(count) {
-                    register.store(registers.add(errors.count * V::LANES));
-                    errors.outputs[errors.count] = (column + i) as u16;
-                    let counts = zero.less(V::select(register.equal(zero), zero, one));
-                    errors.count += usize::from(V::any(counts));
+                    register.store(registers.add((column + i) * V::LANES));
                 }
             }
             column += count;
         }
+        registers
     }
 
-    /// The gradient of listed inputs for all samples; that of the others is zero.
+    /// The gradient of `count` inputs from `start` on, for all samples; it is zero unless an input is listed.
     #[inline(always)]
-    unsafe fn listed<V: Vector>(&self, errors: &Errors, list: &[u16]) {
-        let Dense { rows, inputs, .. } = self.0.shape;
-        // SAFETY: listed inputs exist, for all samples.
-        unsafe {
-            self.0.dx.write_bytes(0, rows * inputs);
-            for inputs in list.chunks(LISTED) {
-                match inputs.len() {
-                    ..=4 => self.some::<V, 4>(errors, inputs),
-                    _ => self.some::<V, LISTED>(errors, inputs),
-                }
-            }
-            self.0.gate.apply_all::<V>(self.0.dx, rows * inputs);
-        }
-    }
-
-    /// The gradient of at most `N` inputs, before the gate.
-    #[inline(always)]
-    unsafe fn some<V: Vector, const N: usize>(&self, errors: &Errors, list: &[u16]) {
+    unsafe fn tile<V: Vector>(&self, errors: Errors<'_>, start: usize, count: usize, list: &[u16]) {
         let Operands {
             shape: Dense { rows, inputs, .. },
-            dx,
-            ..
-        } = *self.0;
-        let mut at = [usize::from(list[0]); N];
-        for (at, input) in at.iter_mut().zip(list) {
-            *at = usize::from(*input);
-        }
-        // SAFETY: the inputs, their weights and the samples exist.
-        unsafe {
-            for (sum, input) in self.sums::<V, N>(errors, at).iter().zip(list) {
-                let mut column = [0.0; MAX_LANES];
-                sum.store(column.as_mut_ptr());
-                for (sample, gradient) in column.iter().enumerate().take(rows) {
-                    *dx.add(sample * inputs + usize::from(*input)) = *gradient;
-                }
-            }
-        }
-    }
-
-    /// Errors of all samples times the weights of `N` inputs.
-    #[inline(always)]
-    unsafe fn sums<V: Vector, const N: usize>(&self, errors: &Errors, inputs: [usize; N]) -> [V; N] {
-        let outputs = self.0.shape.outputs;
-        // SAFETY: the inputs, their weights and the samples exist.
-        unsafe {
-            let w = inputs.map(|input| self.0.w.add(input * outputs));
-            let mut sums = [V::splat(0.0); N];
-            for (output, errors) in errors.iter::<V>() {
-                for (w, sum) in w.iter().zip(&mut sums) {
-                    *sum = V::splat(*w.add(output)).mul_add(errors, *sum);
-                }
-            }
-            sums
-        }
-    }
-
-    /// The gradient of `TILE` inputs from `start` on, for all samples.
-    #[inline(always)]
-    unsafe fn tile<V: Vector>(&self, errors: &Errors, start: usize) {
-        let Operands {
-            shape:
-                Dense {
-                    rows,
-                    inputs,
-                    outputs,
-                },
-            w,
             ref gate,
             dx,
             ..
         } = *self.0;
+        let mut sums = Sums(MaybeUninit::uninit());
+        let to = sums.0.as_mut_ptr().cast::<f32>();
         // SAFETY: the inputs, their weights and the samples exist.
         unsafe {
-            let w = w.add(start * outputs);
-            let mut sums = [V::splat(0.0); TILE];
-            for (output, errors) in errors.iter::<V>() {
-                for (input, sum) in sums.iter_mut().enumerate() {
-                    *sum = V::splat(*w.add(input * outputs + output)).mul_add(errors, *sum);
+            if list.len() < TILE {
+                (0..TILE).for_each(|input| V::splat(0.0).store(to.add(input * V::LANES)));
+            }
+            for list in list.chunks(AT_ONCE) {
+                if list.len() <= AT_ONCE / 2 {
+                    self.sums::<V, { AT_ONCE / 2 }>(errors, list, start, to);
+                } else {
+                    self.sums::<V, AT_ONCE>(errors, list, start, to);
                 }
             }
-            V::transpose(&mut sums);
-            for (sample, sum) in sums.iter().enumerate().take(rows) {
+            let mut square = [V::splat(0.0); TILE];
+            for (input, register) in square.iter_mut().enumerate() {
+                *register = V::load(to.add(input * V::LANES));
+            }
+            V::transpose(&mut square);
+            for (sample, sum) in square.iter().enumerate().take(rows) {
                 let index = sample * inputs + start;
-                let value = gate.apply(*sum, index, TILE);
-                store_up_to(value, dx.add(index), TILE);
+                store_up_to(gate.apply(*sum, index, count), dx.add(index), count);
+            }
+        }
+    }
+
+    /// Errors of all samples times the weights of at most `N` inputs of a tile.
+    #[inline(always)]
+    unsafe fn sums<V: Vector, const N: usize>(
+        &self,
+        errors: Errors<'_>,
+        list: &[u16],
+        start: usize,
+        to: *mut f32,
+    ) {
+        let outputs = self.0.shape.outputs;
+        // SAFETY: the inputs, their weights and the samples exist.
+        unsafe {
+            // What the list falls short of `N` repeats its first input.
+            let inputs: [usize; N] =
+                std::array::from_fn(|i| usize::from(list[if i < list.len() { i } else { 0 }]));
+            let w = inputs.map(|input| self.0.w.add(input * outputs));
+            let mut sums = [V::splat(0.0); N];
+            for i in 0..errors.count() {
+                let (output, errors) = errors.at::<V>(i);
+                for k in 0..N {
+                    sums[k] = V::splat(*w[k].add(output)).mul_add(errors, sums[k]);
+                }
+            }
+            for k in 0..N {
+                sums[k].store(to.add((inputs[k] - start) * V::LANES));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Elementwise chains.
 
-use synod_kernels::{self as kernels, Access, Chain, Instr, Reg, Source, Span};
+use synod_kernels::{self as kernels, Access, Chain, Instr, Reg, Simd, Source, Span};
 
 use super::super::{Frame, InPlace, Task};
 use super::{Context, elements};
@@ -11,6 +11,8 @@ use crate::passes::{Repeat, repeats};
 
 /// The most arguments and results of a chain.
 const WIDTH: usize = 32;
+/// As many of most chains.
+const SHORT: usize = 4;
 
 /// A single elementwise op is a chain of one.
 pub(super) fn single(c: &Context<'_>) -> Result<Task> {
@@ -51,14 +53,44 @@ pub(super) fn fused(c: &Context<'_>, body: &Graph) -> Result<Task> {
     let chain = Chain::new(accesses, instrs, outputs).map_err(|e| internal(&e))?;
     let (simd, len) = (c.simd, elements(c.graph, &c.node.outs));
     let threads = c.threads_for(len);
-    let mut task = c.task(move |frame: Frame<'_>| {
-        let mut outs_at = [Span::default(); WIDTH];
-        (0..outs).for_each(|i| outs_at[i] = frame.out(i));
-        let outs_at = &outs_at[..outs];
+    let call = Call {
+        chain,
+        reads,
+        outs,
+        simd,
+        len,
+        threads,
+    };
+    // Most chains are short, and room for the longest takes longer to clear than they take to run.
+    let mut task = if arity.max(outs) <= SHORT {
+        c.task(move |frame: Frame<'_>| call.run::<SHORT>(frame))
+    } else {
+        c.task(move |frame: Frame<'_>| call.run::<WIDTH>(frame))
+    };
+    task.in_place = in_place;
+    Ok(task)
+}
+
+struct Call {
+    chain: Chain,
+    /// The argument of every input.
+    reads: Vec<usize>,
+    outs: usize,
+    simd: Simd,
+    len: usize,
+    threads: usize,
+}
+
+impl Call {
+    /// Runs a chain of at most `N` inputs and results.
+    fn run<const N: usize>(&self, frame: Frame<'_>) {
+        let mut outs_at = [Span::default(); N];
+        (0..self.outs).for_each(|i| outs_at[i] = frame.out(i));
+        let outs_at = &outs_at[..self.outs];
         // An argument in the place of a result is read through the result.
-        let mut spans = [Span::default(); WIDTH];
-        let mut shared = [None; WIDTH];
-        for (i, &arg) in reads.iter().enumerate() {
+        let mut spans = [Span::default(); N];
+        let mut shared = [None; N];
+        for (i, &arg) in self.reads.iter().enumerate() {
             let span = frame.arg(arg);
             shared[i] = outs_at.iter().position(|o| *o == span && span.len > 0);
             spans[i] = if shared[i].is_some() {
@@ -67,19 +99,17 @@ pub(super) fn fused(c: &Context<'_>, body: &Graph) -> Result<Task> {
                 span
             };
         }
-        frame
-            .memory
-            .floats
-            .split_many(&spans[..arity], outs_at, &mut |x, y| {
-                let mut sources = [Source::Output(0); WIDTH];
-                for i in 0..arity {
-                    sources[i] = shared[i].map_or(Source::Slice(x[i]), Source::Output);
-                }
-                chain.run_shared(simd, len, &sources[..arity], y, threads);
-            });
-    });
-    task.in_place = in_place;
-    Ok(task)
+        let arity = self.reads.len();
+        let floats = &mut frame.memory.floats;
+        floats.split_many(&spans[..arity], outs_at, &mut |x, y| {
+            let mut sources = [Source::Output(0); N];
+            for i in 0..arity {
+                sources[i] = shared[i].map_or(Source::Slice(x[i]), Source::Output);
+            }
+            self.chain
+                .run_shared(self.simd, self.len, &sources[..arity], y, self.threads);
+        });
+    }
 }
 
 struct Lowered {
