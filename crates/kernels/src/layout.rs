@@ -38,8 +38,7 @@ pub fn gather_rows(x: &[f32], width: usize, rows: &[u32], y: &mut [f32]) {
     }
 }
 
-/// Rows that a later [`gather_rows`] will copy. They are fetched from memory a few cache lines at a time, among other work:
-/// a processor that is asked for more than it can have under way stands still.
+/// Rows that a later [`gather_rows`] will copy. They are fetched from memory a few cache lines at a time, among other work.
 #[derive(Clone, Debug)]
 pub struct Ahead<'a> {
     x: &'a [f32],
@@ -50,13 +49,26 @@ pub struct Ahead<'a> {
 
 impl<'a> Ahead<'a> {
     /// The rows of `x`, each `width` long, that `rows` names. Rows that do not exist are passed over.
+    ///
+    /// Asks for the ends of all rows: to find a page takes longer than to fetch a line, and a core can look for several at
+    /// once.
     pub fn new(x: &'a [f32], width: usize, rows: &'a [u32]) -> Ahead<'a> {
-        Ahead {
+        let ahead = Ahead {
             x,
             width,
             rows: rows.iter(),
             row: [].iter().step_by(MAX_LANES),
+        };
+        for &row in rows {
+            let row = ahead.row(row);
+            row.first().into_iter().chain(row.last()).for_each(prefetch);
         }
+        ahead
+    }
+
+    fn row(&self, row: u32) -> &'a [f32] {
+        let start = row as usize * self.width;
+        self.x.get(start..start + self.width).unwrap_or_default()
     }
 
     /// The cache lines that were not asked for.
@@ -74,9 +86,7 @@ impl<'a> Ahead<'a> {
                 let Some(&row) = self.rows.next() else {
                     return;
                 };
-                let start = row as usize * self.width;
-                let row = self.x.get(start..start + self.width).unwrap_or_default();
-                self.row = row.iter().step_by(MAX_LANES);
+                self.row = self.row(row).iter().step_by(MAX_LANES);
             };
             prefetch(value);
         }

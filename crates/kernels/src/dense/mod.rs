@@ -444,8 +444,7 @@ impl UseStep for Backward<'_> {
                 step,
             };
             if by_samples {
-                simd.run(samples::Samples(&input));
-                simd.run(weights);
+                simd.run(samples::ThenWeights { input, weights });
             } else {
                 simd.run(BackwardStep { input, weights });
             }

@@ -3,9 +3,10 @@
 
 use std::mem::MaybeUninit;
 
-use super::{Dense, Gate, input_gradient::Operands, live::Live};
+use super::{Dense, Gate, input_gradient::Operands, live::Live, weights::WeightStep};
 use crate::{
     level::{Kernel, Level, Simd},
+    update::Step,
     vector::{MAX_LANES, Vector, load_up_to, store_up_to},
 };
 
@@ -71,13 +72,59 @@ impl Kernel for Samples<'_> {
 
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
+        let mut live = Live::new();
+        // SAFETY: the operands were checked against the shape.
+        unsafe {
+            let list = match self.0.gate {
+                Gate::Relu(y) => live.find::<V>(self.0.shape, y.as_ptr()),
+                _ => None,
+            };
+            self.gradients::<V>(list)
+        }
+    }
+}
+
+/// Both gradients: the inputs' by this way, then the step of the weights.
+pub(super) struct ThenWeights<'a, S> {
+    pub(super) input: Operands<'a>,
+    pub(super) weights: WeightStep<S>,
+}
+
+impl<S: Step> Kernel for ThenWeights<'_, S> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<V: Vector>(self) {
+        let ThenWeights { input, weights } = self;
+        let x = weights.operands.x;
+        let mut live = Live::new();
+        // SAFETY: the operands were checked against the shape.
+        unsafe {
+            // Mostly the gate's outputs are the inputs, and are looked through once for both.
+            if matches!(input.gate, Gate::Relu(y) if std::ptr::eq(y.as_ptr(), x)) {
+                let list = live.find::<V>(input.shape, x);
+                Samples(&input).gradients::<V>(list);
+                weights.rows_of::<V>(list);
+            } else {
+                Samples(&input).run::<V>();
+                weights.run::<V>();
+            }
+        }
+    }
+}
+
+impl Samples<'_> {
+    /// The gradients of all inputs. Behind a rectifier that of an input that is zero is zero as well: some may be listed as
+    /// those that are not zero in every sample.
+    #[inline(always)]
+    unsafe fn gradients<V: Vector>(&self, mut list: Option<&[u16]>) {
         let Dense {
             rows,
             inputs,
             outputs,
         } = self.0.shape;
         let mut transposed = Transposed(MaybeUninit::uninit());
-        let (mut live, mut live_outputs) = (Live::new(), Live::new());
+        let mut live = Live::new();
         let of_errors = Dense {
             rows,
             inputs: outputs,
@@ -88,12 +135,7 @@ impl Kernel for Samples<'_> {
             let errors = Errors {
                 registers: self.transpose_errors::<V>(&mut transposed),
                 outputs,
-                list: live_outputs.find::<V>(of_errors, self.0.dy),
-            };
-            // Behind a rectifier the gradient of an input that is zero is zero as well.
-            let mut list = match self.0.gate {
-                Gate::Relu(y) => live.find::<V>(self.0.shape, y.as_ptr()),
-                _ => None,
+                list: live.find::<V>(of_errors, self.0.dy),
             };
             for start in (0..inputs).step_by(TILE) {
                 let count = (inputs - start).min(TILE);
@@ -101,8 +143,9 @@ impl Kernel for Samples<'_> {
                 let some = match &mut list {
                     None => &all[..count],
                     Some(list) => {
-                        let (some, others) =
-                            list.split_at(list.partition_point(|&i| usize::from(i) < start + count));
+                        let here = list.iter().take(TILE);
+                        let here = here.filter(|&&input| usize::from(input) < start + count).count();
+                        let (some, others) = list.split_at(here);
                         *list = others;
                         some
                     }
@@ -111,9 +154,7 @@ impl Kernel for Samples<'_> {
             }
         }
     }
-}
 
-impl Samples<'_> {
     #[inline(always)]
     unsafe fn transpose_errors<V: Vector>(&self, to: &mut Transposed) -> *const f32 {
         let Dense { rows, outputs, .. } = self.0.shape;

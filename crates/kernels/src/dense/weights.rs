@@ -201,6 +201,32 @@ impl<S: Step> Kernel for ListedBlock<'_, S> {
 }
 
 impl<S: Step> WeightStep<S> {
+    /// Steps all weights, those of inputs that are not listed as without gradient.
+    ///
+    /// # Safety
+    /// The CPU supports `V`, the operands fit the shape, and inputs that are not listed are zero in every sample.
+    #[inline(always)]
+    pub(super) unsafe fn rows_of<V: Vector>(&self, list: Option<&[u16]>) {
+        // SAFETY: passed on from the caller.
+        unsafe {
+            if fused::pays::<V, S>(self.operands.shape) {
+                fused::weights::<V, S>(&self.operands, self.step, list);
+            } else if let Some(list) = list {
+                self.listed::<V>(list);
+            } else {
+                let (inputs, most) = (self.operands.shape.inputs, self.operands.rows_at_once());
+                for start in (0..inputs).step_by(most) {
+                    V::run(Block {
+                        operands: self,
+                        start,
+                        rows: (inputs - start).min(most),
+                    });
+                }
+            }
+            self.rest_of::<V>(list);
+        }
+    }
+
     /// Steps the weights of inputs that are not listed, as without gradient.
     #[inline(always)]
     unsafe fn rest_of<V: Vector>(&self, list: Option<&[u16]>) {
@@ -241,22 +267,7 @@ impl<S: Step> Kernel for WeightStep<S> {
         // SAFETY: the operands were checked against the shape.
         unsafe {
             let list = live.find::<V>(self.operands.shape, self.operands.x);
-            if fused::pays::<V, S>(self.operands.shape) {
-                fused::weights::<V, S>(&self.operands, self.step, list);
-                return self.rest_of::<V>(list);
-            }
-            if let Some(list) = list {
-                self.listed::<V>(list);
-                return self.rest_of::<V>(Some(list));
-            }
-            let (inputs, most) = (self.operands.shape.inputs, self.operands.rows_at_once());
-            for start in (0..inputs).step_by(most) {
-                V::run(Block {
-                    operands: &self,
-                    start,
-                    rows: (inputs - start).min(most),
-                });
-            }
+            self.rows_of::<V>(list);
         }
     }
 }
