@@ -168,9 +168,9 @@ impl<V: Vector, const K: usize> Row<V, K> {
         // SAFETY: the errors exist, whole registers of them.
         unsafe {
             let mut gradient = V::splat(0.0);
-            for k in 0..K {
+            for (k, sum) in sums.iter_mut().enumerate() {
                 let errors = V::load(self.errors[k].add(column));
-                sums[k] = w.mul_add(errors, sums[k]);
+                *sum = w.mul_add(errors, *sum);
                 gradient = self.x[k].mul_add(errors, gradient);
             }
             gradient
@@ -321,12 +321,12 @@ impl<const K: usize, S: Step> Kernel for Both<'_, K, S> {
                 errors: [errors.dy; K],
             };
             let mut dx = [self.dx; K];
-            for k in 0..K {
+            for (k, dx) in dx.iter_mut().enumerate() {
                 let sample = set.trailing_zeros() as usize;
                 set &= set - 1;
                 row.x[k] = V::splat(*operands.x.add(sample * inputs + input));
                 row.errors[k] = errors.dy.add(sample * errors.stride);
-                dx[k] = dx[k].add(sample * inputs + input);
+                *dx = dx.add(sample * inputs + input);
             }
             let at = input * outputs;
             let w = operands.w.add(at).cast_const();

@@ -263,6 +263,17 @@ pub(crate) unsafe fn step_at<V: Vector, S: Step, const PARTIAL: bool>(
     count: usize,
 ) {
     let count = if PARTIAL { count } else { V::LANES };
+    // Parameters lie row by row: after the end of one, the next is read.
+    let store = |value: V, to: *mut f32| {
+        // SAFETY: passed on from the caller.
+        unsafe {
+            if PARTIAL {
+                value.store_pieces(to, count)
+            } else {
+                value.store(to)
+            }
+        }
+    };
     // SAFETY: passed on from the caller; states the step does not use are not touched.
     unsafe {
         let zero = V::splat(0.0);
@@ -282,12 +293,12 @@ pub(crate) unsafe fn step_at<V: Vector, S: Step, const PARTIAL: bool>(
             zero
         };
         let (new, [first, second]) = step.apply(gradient, old, [first, second]);
-        store_up_to(new, parameter, count);
+        store(new, parameter);
         if S::STATES > 0 {
-            store_up_to(first, states[0].add(offset), count);
+            store(first, states[0].add(offset));
         }
         if S::STATES > 1 {
-            store_up_to(second, states[1].add(offset), count);
+            store(second, states[1].add(offset));
         }
     }
 }

@@ -88,6 +88,31 @@ impl Vector for Avx512 {
     }
 
     #[inline(always)]
+    unsafe fn store_pieces(self, to: *mut f32, count: usize) {
+        debug_assert!(count < 16);
+        // SAFETY: the caller vouches for `count` floats.
+        unsafe {
+            let (mut to, mut eight) = (to, _mm512_castps512_ps256(self.0));
+            if count & 8 != 0 {
+                _mm256_storeu_ps(to, eight);
+                (to, eight) = (to.add(8), _mm512_extractf32x8_ps::<1>(self.0));
+            }
+            let mut four = _mm256_castps256_ps128(eight);
+            if count & 4 != 0 {
+                _mm_storeu_ps(to, four);
+                (to, four) = (to.add(4), _mm256_extractf128_ps::<1>(eight));
+            }
+            if count & 2 != 0 {
+                _mm_storel_pd(to.cast(), _mm_castps_pd(four));
+                (to, four) = (to.add(2), _mm_movehl_ps(four, four));
+            }
+            if count & 1 != 0 {
+                _mm_store_ss(to, four);
+            }
+        }
+    }
+
+    #[inline(always)]
     unsafe fn store_f16(self, to: *mut u16) {
         // SAFETY: the caller vouches for the destination.
         unsafe {

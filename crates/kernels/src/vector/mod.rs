@@ -73,6 +73,17 @@ pub(crate) trait Vector:
     /// `count` floats are writable.
     unsafe fn store_partial(self, to: *mut f32, count: usize);
 
+    /// [`Vector::store_partial`] where what follows in memory is soon read: a load near a masked store may have to wait for
+    /// it, so the lanes are stored in pieces.
+    ///
+    /// # Safety
+    /// As for [`Vector::store_partial`].
+    #[inline(always)]
+    unsafe fn store_pieces(self, to: *mut f32, count: usize) {
+        // SAFETY: passed on from the caller.
+        unsafe { self.store_partial(to, count) }
+    }
+
     /// Writes all lanes rounded to half precision, to nearest even.
     ///
     /// # Safety
