@@ -241,15 +241,7 @@ struct Found<'a> {
 impl Found<'_> {
     #[inline(always)]
     fn of(&self, input: usize) -> u32 {
-        self.sets.get(input).map_or(self.all, |&set| {
-            let set = set as u32;
-            // To choose among samples takes longer than a few products with zero.
-            if set.count_ones() * 4 > self.all.count_ones() * 3 {
-                self.all
-            } else {
-                set
-            }
-        })
+        self.sets.get(input).map_or(self.all, |&set| set as u32)
     }
 }
 
