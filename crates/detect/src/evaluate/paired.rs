@@ -27,6 +27,10 @@ pub struct Change {
     /// Where it falls when stretches of the same windows are drawn anew.
     #[serde(flatten)]
     pub interval: Interval,
+    /// Whether the node has events and alarms on enough days that a loss could be told from chance, had all of them been
+    /// losses.
+    #[serde(default)]
+    pub telling: bool,
 }
 
 impl Change {
@@ -73,7 +77,13 @@ impl Paired<'_> {
             true => vec![0.0],
             false => (0..bootstrap.resamples).map(|_| resample()).collect(),
         };
-        interval(samples, bootstrap.level).map(|interval| Change { f1, interval })
+        // A draw that misses all of them shows no change; if such draws are not rare, no interval ends below zero.
+        let missed = (1.0 - told.len() as f64 / blocks.len() as f64).powi(blocks.len() as i32);
+        interval(samples, bootstrap.level).map(|interval| Change {
+            f1,
+            interval,
+            telling: missed < (1.0 - bootstrap.level) / 2.0,
+        })
     }
 
     /// Counts of both in stretches of at least `least` windows. An anomaly or alarm is one piece of evidence however long it
@@ -137,6 +147,33 @@ mod tests {
         truth.iter().enumerate().map(found).collect()
     }
 
+    #[test]
+    fn a_node_that_tells_nothing_is_never_hurt_and_one_that_tells_can_be() {
+        for (eventful, nodes) in [
+            (2, 1),
+            (4, 1),
+            (7, 1),
+            (9, 1),
+            (7, 70),
+            (9, 70),
+            (12, 70),
+            (30, 70),
+        ] {
+            let truth = truth(60, |day| day % 2 == 0 && day < 2 * eventful);
+            let (all, none) = (alarms(&truth, |_| false), vec![false; truth.len()]);
+            // The worst that can happen: every event is lost.
+            let change = changed(&all, &none, &truth, nodes);
+            assert_eq!(
+                change.hurt(),
+                change.telling,
+                "{eventful} events among {nodes} nodes: {change:?}"
+            );
+        }
+        let quiet = truth(60, |day| day == 3);
+        let same = alarms(&quiet, |_| false);
+        assert!(!changed(&same, &same, &quiet, 1).telling);
+    }
+
     fn changed(before: &[bool], after: &[bool], truth: &[Truth], nodes: usize) -> Change {
         let paired = Paired {
             before,
@@ -151,7 +188,11 @@ mod tests {
     fn the_same_alarms_are_no_change() {
         let truth = truth(60, |day| day % 6 == 0);
         let alarms = alarms(&truth, |day| day == 12);
-        assert_eq!(changed(&alarms, &alarms, &truth, 70), Change::default());
+        let none = Change {
+            telling: true,
+            ..Change::default()
+        };
+        assert_eq!(changed(&alarms, &alarms, &truth, 70), none);
     }
 
     #[test]

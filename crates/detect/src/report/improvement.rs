@@ -36,8 +36,18 @@ pub fn listed(mut names: Vec<String>) -> Option<String> {
     (!names.is_empty()).then(|| names.join(", ") + &and)
 }
 
-/// The nodes that are hurt beyond chance, those that lost most first, then those whose F1 fell as chance may have it, in words.
+/// The nodes that are hurt beyond chance, those that lost most first, then those whose F1 fell as chance may have it, and how
+/// many could not have shown a loss, in words.
 pub fn losers<'a>(changes: impl IntoIterator<Item = (&'a String, &'a Change)>) -> String {
+    let changes: Vec<(&String, &Change)> = changes.into_iter().collect();
+    let silent = changes.iter().filter(|(_, change)| !change.telling).count();
+    let silent = match silent {
+        0 => String::new(),
+        silent => format!(
+            " Too few days with events to show a loss: {silent} of {} nodes.",
+            changes.len()
+        ),
+    };
     let mut lost: Vec<(&String, &Change)> = changes
         .into_iter()
         .filter(|(_, change)| change.hurt() || change.f1 <= -FELL)
@@ -52,7 +62,7 @@ pub fn losers<'a>(changes: impl IntoIterator<Item = (&'a String, &'a Change)>) -
     let beyond = listed(hurt.into_iter().map(beyond).collect());
     let within = listed(unlucky.into_iter().map(within).collect());
     format!(
-        "Hurt beyond chance: {}.{}",
+        "Hurt beyond chance: {}.{}{silent}",
         beyond.as_deref().unwrap_or("no node"),
         within.map_or(String::new(), |nodes| format!(
             " Within chance, F1 fell on {nodes}."
@@ -228,6 +238,7 @@ mod tests {
         Change {
             f1,
             interval: Interval { low: -0.5, high },
+            telling: true,
         }
     }
 
@@ -244,6 +255,9 @@ mod tests {
             said(3, 0.0),
             "Hurt beyond chance: no node. Within chance, F1 fell on n2 (-0.020), n1 (-0.010)."
         );
+        let few = ("n0".to_owned(), Change::default());
+        let said_of_few = losers([(&few.0, &few.1)]);
+        assert!(said_of_few.ends_with("no node. Too few days with events to show a loss: 1 of 1 nodes."));
         assert!(said(11, 0.0).ends_with("n4 (-0.040), n3 (-0.030) and 2 more."));
         assert!(said(11, -0.001).starts_with("Hurt beyond chance: n10 (-0.100 [-0.500, -0.001]), n9"));
     }
