@@ -145,3 +145,26 @@ impl Kernel for Transpose<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Ahead;
+
+    #[test]
+    fn rows_are_asked_for_line_by_line_and_absent_ones_passed_over() {
+        let x = [0.0; 40 * 5];
+        let mut ahead = Ahead::new(&x, 40, &[4, 9, 0]);
+        assert_eq!(ahead.lines(), 9);
+        ahead.fetch(2);
+        assert_eq!(
+            ahead.lines(),
+            7,
+            "one line of the first row is left, and two rows"
+        );
+        ahead.fetch(2);
+        assert_eq!(ahead.lines(), 2, "the absent row took none");
+        ahead.fetch(100);
+        assert_eq!(ahead.lines(), 0);
+        assert_eq!(Ahead::new(&[], 0, &[1, 2]).lines(), 0);
+    }
+}

@@ -182,8 +182,7 @@ impl Simd {
     }
 }
 
-/// Whether the divider takes 512 bits in few cycles: AMD's, from Zen 4 on, takes six for a quotient and ten for a root,
-/// Intel's about twice that.
+/// Whether the divider of 512 bits is faster than Newton steps: it is on AMD's CPUs that have it, from Zen 4 on.
 fn divides() -> bool {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {

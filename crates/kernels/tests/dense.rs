@@ -305,14 +305,20 @@ fn rules() -> [Rule; 7] {
     ]
 }
 
-/// Every rule for the first shapes, which are those at the edges of what kernels are chosen by; for the others one each.
-fn rules_of(shape: usize) -> Vec<Rule> {
+/// Every rule in every way for the first shapes, which are those at the edges of what kernels are chosen by; for the others
+/// one rule each.
+fn calls(shape: usize) -> Vec<(Rule, Simd)> {
     let rules = rules();
-    if shape < 20 && !cfg!(miri) {
-        rules.to_vec()
+    let chosen = if shape < 20 && !cfg!(miri) {
+        &rules[..]
     } else {
-        vec![rules[shape % 7]]
-    }
+        &rules[shape % 7..=shape % 7]
+    };
+    let ways = ways();
+    chosen
+        .iter()
+        .flat_map(|&rule| ways.iter().map(move |&simd| (rule, simd)))
+        .collect()
 }
 
 const HYPER: Hyper = Hyper {
@@ -378,10 +384,7 @@ fn the_weight_update_is_the_weight_gradient_and_then_the_rule() {
                 }
             }
         }
-        let calls = rules_of(i)
-            .into_iter()
-            .flat_map(|rule| ways().into_iter().map(move |simd| (rule, simd)));
-        for (rule, simd) in calls {
+        for (rule, simd) in calls(i) {
             let layer = Layer::random(&rule, inputs * outputs, &mut random);
             let what = format!("{shape:?} {rule:?} {simd:?}");
             let mut dw = vec![f32::NAN; inputs * outputs];
@@ -411,10 +414,7 @@ fn backward_is_its_two_parts() {
         } = shape;
         let x = silenced(i / 3, inputs, rectified(i, random.numbers(rows * inputs)));
         let dy = silenced(i / 9, outputs, random.numbers(rows * outputs));
-        let calls = rules_of(i)
-            .into_iter()
-            .flat_map(|rule| ways().into_iter().map(move |simd| (rule, simd)));
-        for (rule, simd) in calls {
+        for (rule, simd) in calls(i) {
             let layer = Layer::random(&rule, inputs * outputs, &mut random);
             let what = format!("{shape:?} {rule:?} {simd:?}");
             let gate = if i % 5 == 0 { Gate::Open } else { Gate::Relu(&x) };

@@ -258,10 +258,11 @@ fn run(
         .param_mut(input - 1)
         .copy_from_slice(&key(spec.seed as u32 ^ (spec.seed >> 32) as u32, *step as u32));
     gather_rows(data.inputs(), data.width(), rows, session.param_mut(input));
-    if let (false, Some((targets, width))) = (spec.itself, data.targets()) {
+    let targets = data.targets().filter(|_| !spec.itself);
+    if let Some((targets, width)) = targets {
         gather_rows(targets, width, rows, session.param_mut(last));
     }
-    let (targets, width) = data.targets().filter(|_| !spec.itself).unwrap_or_default();
+    let (targets, width) = targets.unwrap_or_default();
     let mut ahead = [
         Ahead::new(data.inputs(), data.width(), next),
         Ahead::new(targets, width, next),

@@ -9,7 +9,7 @@ use std::mem::MaybeUninit;
 
 use super::{
     Dense, Gate,
-    errors::{Copy, Errors},
+    errors::{Aligned, Errors},
     fused, weights,
 };
 use crate::{
@@ -46,7 +46,7 @@ impl<S: Step> Kernel for Backward<'_, S> {
             // SAFETY: the operands were checked against the shape.
             return unsafe { fused::both::<V, S>(&self) };
         }
-        let mut copy = Copy::new();
+        let mut copy = Aligned::new();
         // SAFETY: the operands were checked against the shape.
         let errors = unsafe { self.errors::<V>(&mut copy) };
         let columns = outputs.min(SCRATCH);
@@ -77,9 +77,9 @@ impl<S: Step> Kernel for Backward<'_, S> {
 impl<S: Step> Backward<'_, S> {
     /// The errors, in the copy if they fit.
     #[inline(always)]
-    unsafe fn errors<V: Vector>(&self, copy: &mut Copy) -> Errors {
+    unsafe fn errors<V: Vector>(&self, copy: &mut Aligned) -> Errors {
         let (shape, dy) = (self.weights.shape, self.weights.dy);
-        if shape.outputs.is_multiple_of(MAX_LANES) || !Copy::holds(shape) {
+        if shape.outputs.is_multiple_of(MAX_LANES) || !Aligned::holds(shape) {
             let stride = shape.outputs;
             return Errors { dy, stride };
         }

@@ -18,12 +18,12 @@ pub(super) struct Errors {
 
 /// Room for a copy.
 #[repr(align(64))]
-pub(super) struct Copy(MaybeUninit<[f32; COPIED]>);
+pub(super) struct Aligned(MaybeUninit<[f32; COPIED]>);
 
-impl Copy {
+impl Aligned {
     #[inline(always)]
-    pub(super) fn new() -> Copy {
-        Copy(MaybeUninit::uninit())
+    pub(super) fn new() -> Aligned {
+        Aligned(MaybeUninit::uninit())
     }
 
     /// Whether the errors of a layer fit.

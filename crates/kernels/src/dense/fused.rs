@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use super::{
     Dense, Gate,
     backward::Backward,
-    errors::{Copy, Errors},
+    errors::{Aligned, Errors},
     weights::Operands,
 };
 use crate::{
@@ -39,7 +39,7 @@ macro_rules! with_samples {
 /// Whether products and step are best taken in one loop.
 #[inline(always)]
 pub(super) fn pays<V: Vector, S: Step>(shape: Dense) -> bool {
-    S::FUSES && V::REGISTERS == 32 && (1..=SAMPLES).contains(&shape.rows) && Copy::holds(shape)
+    S::FUSES && V::REGISTERS == 32 && (1..=SAMPLES).contains(&shape.rows) && Aligned::holds(shape)
 }
 
 /// The same with the inputs' gradient.
@@ -54,7 +54,7 @@ pub(super) fn pays_with_inputs<V: Vector, S: Step>(shape: Dense) -> bool {
 /// The CPU supports `V`, the operands fit the shape, listed inputs exist, and it [`pays`].
 #[inline(always)]
 pub(super) unsafe fn weights<V: Vector, S: Step>(operands: &Operands, step: S, list: Option<&[u16]>) {
-    let mut copy = Copy::new();
+    let mut copy = Aligned::new();
     // SAFETY: passed on from the caller.
     unsafe {
         let errors = copy.errors::<V>(operands.shape, operands.dy, step.scale());
@@ -196,7 +196,7 @@ pub(super) unsafe fn both<V: Vector, S: Step>(call: &Backward<'_, S>) {
         inputs,
         outputs,
     } = operands.shape;
-    let mut copy = Copy::new();
+    let mut copy = Aligned::new();
     let mut sets = Sets::new();
     // SAFETY: passed on from the caller.
     unsafe {
@@ -232,8 +232,9 @@ pub(super) unsafe fn both<V: Vector, S: Step>(call: &Backward<'_, S>) {
 /// The samples that count, for every input.
 struct Sets([MaybeUninit<f32>; INPUTS]);
 
-/// Sets as sums of powers of two.
+/// The sets that were found, as sums of powers of two.
 struct Found<'a> {
+    /// Empty if all samples count for every input.
     sets: &'a [f32],
     all: u32,
 }

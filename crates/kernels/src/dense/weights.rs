@@ -155,23 +155,24 @@ impl Operands {
     /// The CPU supports `V`, the operands fit the shape and the weights exist.
     #[inline(always)]
     pub(super) unsafe fn rest<V: Vector, S: Step>(&self, step: S, weights: Range<usize>) {
-        let Range { start: mut at, end } = weights;
-        if step.rests() && S::STATES == 0 {
-            return;
-        }
-        while at < end {
-            let count = (end - at).min(V::LANES);
+        for at in weights.clone().step_by(V::LANES) {
+            let count = (weights.end - at).min(V::LANES);
             // SAFETY: the weights and their states exist.
             unsafe {
-                if step.rests() {
-                    rest_at::<V, S>(step, self.states, at, count);
-                } else if count == V::LANES {
-                    step_at::<V, S, false>(step, V::splat(0.0), self.w.add(at), self.states, at, count);
-                } else {
-                    step_at::<V, S, true>(step, V::splat(0.0), self.w.add(at), self.states, at, count);
+                match step.rests() {
+                    Some(keep) => {
+                        for state in self.states.iter().take(S::STATES) {
+                            rest_at::<V>(keep, state.add(at), count);
+                        }
+                    }
+                    None if count == V::LANES => {
+                        step_at::<V, S, false>(step, V::splat(0.0), self.w.add(at), self.states, at, count);
+                    }
+                    None => {
+                        step_at::<V, S, true>(step, V::splat(0.0), self.w.add(at), self.states, at, count);
+                    }
                 }
             }
-            at += count;
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::{
 
 mod step;
 
+use step::decayed;
 pub(crate) use step::{Assign, Scaled, Step, UseStep};
 
 /// The rule by which a parameter follows its gradient `g`.
@@ -225,28 +226,14 @@ impl<S: Step> Kernel for Stepping<'_, S> {
     }
 }
 
-/// Brings the states of `count` parameters at `offset` to where a step without gradient leaves them.
+/// Leaves of `count` states, up to `LANES`, what remains without a gradient.
 ///
 /// # Safety
-/// The CPU supports `V`; up to `LANES` of each used state exist there.
+/// The CPU supports `V`, and the states exist.
 #[inline(always)]
-pub(crate) unsafe fn rest_at<V: Vector, S: Step>(
-    step: S,
-    states: [*mut f32; 2],
-    offset: usize,
-    count: usize,
-) {
-    // SAFETY: passed on from the caller; states the step does not use are not touched.
-    unsafe {
-        let mut registers = [V::splat(0.0); 2];
-        for (register, state) in registers.iter_mut().zip(states).take(S::STATES) {
-            *register = load_up_to(state.add(offset), count);
-        }
-        let registers = step.rest(registers);
-        for (register, state) in registers.into_iter().zip(states).take(S::STATES) {
-            store_up_to(register, state.add(offset), count);
-        }
-    }
+pub(crate) unsafe fn rest_at<V: Vector>(keep: f32, state: *mut f32, count: usize) {
+    // SAFETY: passed on from the caller.
+    unsafe { store_up_to(decayed(load_up_to::<V>(state, count), keep), state, count) }
 }
 
 /// Applies `step` to one register of parameters; `offset` is where its states lie in theirs.

@@ -38,17 +38,10 @@ pub(crate) trait Step: Copy {
         unsafe { self.apply(gradient, parameter, states) }
     }
 
-    /// Whether a parameter without gradient stays as it is, whatever its states.
-    fn rests(self) -> bool {
-        false
-    }
-
-    /// The states of a parameter that stays as it is for want of a gradient.
-    ///
-    /// # Safety
-    /// The CPU supports `V`.
-    unsafe fn rest<V: Vector>(self, states: [V; 2]) -> [V; 2] {
-        states
+    /// What remains of the states of a parameter without gradient, if the parameter itself stays as it is whatever they
+    /// are.
+    fn rests(self) -> Option<f32> {
+        None
     }
 }
 
@@ -180,8 +173,8 @@ impl Step for Sgd {
         }
     }
 
-    fn rests(self) -> bool {
-        self.weight_decay == 0.0
+    fn rests(self) -> Option<f32> {
+        (self.weight_decay == 0.0).then_some(1.0)
     }
 }
 
@@ -252,14 +245,8 @@ impl<W: Way> Step for MeanSquare<W> {
         }
     }
 
-    fn rests(self) -> bool {
-        true
-    }
-
-    #[inline(always)]
-    unsafe fn rest<V: Vector>(self, [square, other]: [V; 2]) -> [V; 2] {
-        // SAFETY: passed on from the caller.
-        unsafe { [decayed(square, self.keep), other] }
+    fn rests(self) -> Option<f32> {
+        Some(self.keep)
     }
 }
 
@@ -284,14 +271,8 @@ impl Step for AnyMeanSquare {
         }
     }
 
-    fn rests(self) -> bool {
-        true
-    }
-
-    #[inline(always)]
-    unsafe fn rest<V: Vector>(self, [square, other]: [V; 2]) -> [V; 2] {
-        // SAFETY: passed on from the caller.
-        unsafe { [decayed(square, self.keep), other] }
+    fn rests(self) -> Option<f32> {
+        Some(self.keep)
     }
 }
 
@@ -300,7 +281,7 @@ impl Step for AnyMeanSquare {
 /// # Safety
 /// The CPU supports `V`.
 #[inline(always)]
-unsafe fn decayed<V: Vector>(mean: V, keep: f32) -> V {
+pub(crate) unsafe fn decayed<V: Vector>(mean: V, keep: f32) -> V {
     // SAFETY: passed on from the caller.
     unsafe { mean.mul_add(V::splat(keep), V::splat(TINY)) }
 }
