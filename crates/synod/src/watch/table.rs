@@ -102,7 +102,7 @@ pub(crate) fn differences(
     };
     write!(out, "\n{:wide$}", "difference")?;
     for (heading, ..) in DIFFERENCES {
-        write!(out, "{heading:>26}")?;
+        write!(out, "{heading:>28}")?;
     }
     writeln!(out, "{:>16}", "nodes + / -")?;
     for comparison in comparisons {
@@ -117,7 +117,7 @@ pub(crate) fn differences(
                     range.low, range.high
                 )
             });
-            write!(out, "{text:>26}")?;
+            write!(out, "{text:>28}")?;
         }
         writeln!(
             out,
