@@ -1,7 +1,8 @@
-//! Products and step in one loop, one weight row after the other: for steps of few instructions, whose waiting the products
-//! of the next weights fill, and for so few samples that their inputs stay in registers.
+//! Products and step in one loop: for steps of few instructions, whose waiting the products of the next weights fill, and
+//! for so few samples that a register of each stays in registers: of their errors, or of an input where its gradient is
+//! wanted too.
 
-use std::mem::MaybeUninit;
+use std::{mem::MaybeUninit, ops::Range};
 
 use super::{
     Dense, Gate,
@@ -36,16 +37,22 @@ macro_rules! with_samples {
     };
 }
 
-/// Whether products and step are best taken in one loop.
+/// Weights within whose rows one register of columns is stepped after the other: more would lie on more pages than a core
+/// keeps in mind.
+const BLOCK: usize = 1 << 16;
+/// The fewest weight rows of a block.
+const ROWS: usize = 16;
+
+/// Whether products and step of weights are best taken in one loop.
 #[inline(always)]
 pub(super) fn pays<V: Vector, S: Step>(shape: Dense) -> bool {
-    S::FUSES && V::REGISTERS == 32 && (1..=SAMPLES).contains(&shape.rows) && Aligned::holds(shape)
+    S::FUSES && V::REGISTERS == 32 && (1..=SAMPLES).contains(&shape.rows)
 }
 
 /// The same with the inputs' gradient.
 #[inline(always)]
 pub(super) fn pays_with_inputs<V: Vector, S: Step>(shape: Dense) -> bool {
-    pays::<V, S>(shape) && shape.inputs <= INPUTS
+    pays::<V, S>(shape) && shape.inputs <= INPUTS && Aligned::holds(shape)
 }
 
 /// Steps the weights of all inputs, or of those listed.
@@ -54,71 +61,84 @@ pub(super) fn pays_with_inputs<V: Vector, S: Step>(shape: Dense) -> bool {
 /// The CPU supports `V`, the operands fit the shape, listed inputs exist, and it [`pays`].
 #[inline(always)]
 pub(super) unsafe fn weights<V: Vector, S: Step>(operands: &Operands, step: S, list: Option<&[u16]>) {
-    let mut copy = Aligned::new();
-    // SAFETY: passed on from the caller.
-    unsafe {
-        let errors = copy.errors::<V>(operands.shape, operands.dy, step.scale());
-        with_samples!(
-            operands.shape.rows,
-            Weights {
-                operands,
-                errors,
-                step,
-                list
-            }
-        )
+    let Dense {
+        rows,
+        inputs,
+        outputs,
+    } = operands.shape;
+    let most = (BLOCK / outputs.max(1)).max(ROWS);
+    let count = list.map_or(inputs, <[u16]>::len);
+    for start in (0..count).step_by(most) {
+        let end = (start + most).min(count);
+        let inputs = match list {
+            None => Inputs::Run(start..end),
+            Some(list) => Inputs::Listed(&list[start..end]),
+        };
+        // SAFETY: passed on from the caller.
+        unsafe {
+            with_samples!(
+                rows,
+                Weights {
+                    operands,
+                    step,
+                    inputs
+                }
+            )
+        }
     }
+}
+
+/// Inputs whose weights are stepped.
+enum Inputs<'a> {
+    Run(Range<usize>),
+    Listed(&'a [u16]),
 }
 
 /// The weight rows of some inputs, of `K` samples.
 struct Weights<'a, const K: usize, S> {
     operands: &'a Operands,
-    errors: Errors,
     step: S,
-    list: Option<&'a [u16]>,
+    inputs: Inputs<'a>,
 }
 
 impl<const K: usize, S: Step> Kernel for Weights<'_, K, S> {
     type Output = ();
 
+    /// A register of columns after the other, whose errors stay in registers.
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
-        let Operands {
-            shape: Dense { inputs, outputs, .. },
-            x,
-            ..
-        } = *self.operands;
-        for i in 0..self.list.map_or(inputs, <[u16]>::len) {
-            let input = self.list.map_or(i, |list| usize::from(list[i]));
-            // SAFETY: the inputs exist, for all samples, and so do their weights.
+        let Weights {
+            operands,
+            step,
+            inputs,
+        } = self;
+        // In registers, which no store can change.
+        let operands = *operands;
+        let outputs = operands.shape.outputs;
+        // SAFETY: the CPU supports `V`.
+        let scale = unsafe { V::splat(step.scale()) };
+        for column in (0..outputs).step_by(V::LANES) {
+            let count = (outputs - column).min(V::LANES);
+            // SAFETY: so many errors exist for every sample, and so many weights for every input.
             unsafe {
-                let mut row = Row::<V, K> {
-                    x: [V::splat(0.0); K],
-                    errors: [self.errors.dy; K],
-                };
-                for sample in 0..K {
-                    row.x[sample] = V::splat(*x.add(sample * inputs + input));
-                    row.errors[sample] = self.errors.dy.add(sample * self.errors.stride);
-                }
-                let mut column = 0;
-                while column + V::LANES <= outputs {
-                    let gradient = row.gradient(column);
-                    self.operands.step::<V, S, false>(
-                        self.step,
-                        gradient,
-                        input * outputs + column,
-                        V::LANES,
-                    );
-                    column += V::LANES;
-                }
-                if column < outputs {
-                    let gradient = row.gradient(column);
-                    self.operands.step::<V, S, true>(
-                        self.step,
-                        gradient,
-                        input * outputs + column,
-                        outputs - column,
-                    );
+                let errors: [V; K] = std::array::from_fn(|k| {
+                    load_up_to::<V>(operands.dy.add(k * outputs + column), count) * scale
+                });
+                match (&inputs, count == V::LANES) {
+                    (Inputs::Run(run), true) => {
+                        operands.columns::<V, S, K, false>(step, &errors, run.clone(), column, count);
+                    }
+                    (Inputs::Run(run), false) => {
+                        operands.columns::<V, S, K, true>(step, &errors, run.clone(), column, count);
+                    }
+                    (Inputs::Listed(list), true) => {
+                        let inputs = list.iter().map(|&input| input.into());
+                        operands.columns::<V, S, K, false>(step, &errors, inputs, column, count);
+                    }
+                    (Inputs::Listed(list), false) => {
+                        let inputs = list.iter().map(|&input| input.into());
+                        operands.columns::<V, S, K, true>(step, &errors, inputs, column, count);
+                    }
                 }
             }
         }
@@ -126,6 +146,30 @@ impl<const K: usize, S: Step> Kernel for Weights<'_, K, S> {
 }
 
 impl Operands {
+    /// Steps a register of the weights of each of some inputs. Two sums halve the wait for the gradient.
+    #[inline(always)]
+    unsafe fn columns<V: Vector, S: Step, const K: usize, const PARTIAL: bool>(
+        self,
+        step: S,
+        errors: &[V; K],
+        some: impl Iterator<Item = usize>,
+        column: usize,
+        count: usize,
+    ) {
+        let Dense { inputs, outputs, .. } = self.shape;
+        for input in some {
+            // SAFETY: passed on from the caller.
+            unsafe {
+                let mut sums = [V::splat(0.0); 2];
+                for (k, &errors) in errors.iter().enumerate() {
+                    let x = V::splat(*self.x.add(k * inputs + input));
+                    sums[k % 2] = x.mul_add(errors, sums[k % 2]);
+                }
+                self.step::<V, S, PARTIAL>(step, sums[0] + sums[1], input * outputs + column, count);
+            }
+        }
+    }
+
     /// Steps a register of weights along a gradient that was scaled.
     #[inline(always)]
     unsafe fn step<V: Vector, S: Step, const PARTIAL: bool>(
@@ -149,20 +193,7 @@ struct Row<V, const K: usize> {
 }
 
 impl<V: Vector, const K: usize> Row<V, K> {
-    /// The gradient of a register of weights. Two sums halve the wait for it.
-    #[inline(always)]
-    unsafe fn gradient(&self, column: usize) -> V {
-        // SAFETY: the errors exist, whole registers of them.
-        unsafe {
-            let mut sums = [V::splat(0.0); 2];
-            for k in 0..K {
-                sums[k % 2] = self.x[k].mul_add(V::load(self.errors[k].add(column)), sums[k % 2]);
-            }
-            sums[0] + sums[1]
-        }
-    }
-
-    /// The same, and adds weights times errors to the sums.
+    /// The gradient of a register of weights; adds weights times errors to the sums.
     #[inline(always)]
     unsafe fn products(&self, column: usize, w: V, sums: &mut [V; K]) -> V {
         // SAFETY: the errors exist, whole registers of them.
