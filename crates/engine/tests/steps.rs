@@ -9,7 +9,7 @@ use common::catalogue::RULES;
 use common::training::{self, Step};
 use common::{Rng, agree_all, ops_of, to_f32, to_f64};
 use synod_engine::backend::Cpu;
-use synod_engine::ops::{Kind, Op, Rule, Unary};
+use synod_engine::ops::{Kind, Op, Rule, Unary, Update};
 use synod_engine::{Builder, Graph, Options, Session, Type, compile, compile_with, grad, interpret, passes};
 use synod_kernels::Simd;
 
@@ -269,4 +269,47 @@ fn parameters_that_are_exchanged_by_donation_are_exchanged() {
     );
     session.run();
     assert_eq!(session.param(0), [1.0, 2.0, 3.0]);
+}
+
+/// Whatever its state counts in, RMSprop is what PyTorch defines.
+#[test]
+fn a_mean_in_units_that_shrink_is_the_mean() {
+    let (rate, eps) = (0.01f32, 1e-3f32);
+    for alpha in [0.0f32, 0.5, 0.9, 0.99, 1.0] {
+        let rule = Rule::RmsProp { alpha, eps };
+        let meaning = Update { rule }.meaning(&Type::tensor([3]));
+        let rng = &mut Rng(8);
+        let (mut p, mut state) = (rng.numbers(3), vec![0.0; 3]);
+        let (mut wanted, mut v) = (p.clone(), vec![0.0; 3]);
+        let mut started_again = 0;
+        for step in 1..=3000 {
+            let g: Vec<f64> = rng.numbers(3);
+            for i in 0..3 {
+                v[i] = f64::from(alpha) * v[i] + f64::from(1.0 - alpha) * g[i] * g[i];
+                wanted[i] -= f64::from(rate) * g[i] / (v[i].sqrt() + f64::from(eps));
+            }
+            let hyper = rule.hyper(rate, step);
+            started_again += usize::from(hyper[1] == 1.0);
+            let outs = interpret(&meaning, &[p, g, hyper.map(f64::from).to_vec(), state]).unwrap();
+            [p, state] = outs.try_into().unwrap();
+            let unit = f64::from(rule.unit(step));
+            for i in 0..3 {
+                let (far, of) = ((unit * state[i] - v[i]).abs(), v[i]);
+                assert!(far <= 1e-6 * of, "{alpha} at step {step}: {far:e} from {of:e}");
+                let far = (p[i] - wanted[i]).abs();
+                assert!(
+                    far <= 1e-6 * step as f64 * f64::from(rate),
+                    "{alpha} at step {step}: {far:e}"
+                );
+            }
+        }
+        // From never, where all is kept, to always.
+        let times = match alpha {
+            0.0 | 1.0 => 3000,
+            0.5 => 150,
+            0.9 => 22,
+            _ => 2,
+        };
+        assert_eq!(started_again, times, "{alpha}");
+    }
 }

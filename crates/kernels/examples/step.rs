@@ -20,8 +20,7 @@ const RULE: Rule = Rule::RmsProp {
 };
 const HYPER: Hyper = Hyper {
     rate: 1e-3,
-    correction1: 1.0,
-    correction2: 1.0,
+    more: [1.0, 0.9],
 };
 
 struct Layer {

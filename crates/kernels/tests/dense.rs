@@ -308,25 +308,34 @@ fn rules() -> [Rule; 7] {
 
 /// Every rule in every way for the first shapes, which are those at the edges of what kernels are chosen by; for the others
 /// one rule each.
-fn calls(shape: usize) -> Vec<(Rule, Simd)> {
-    let rules = rules();
+fn calls(shape: usize) -> Vec<(Rule, Hyper, Simd)> {
+    let fading = Hyper {
+        rate: 0.01,
+        more: [0.1, 0.001],
+    };
+    let keeping = Hyper {
+        more: [0.1, 1.0],
+        ..fading
+    };
+    let mut steps: Vec<(Rule, Hyper)> = rules().map(|rule| (rule, fading)).to_vec();
+    let means = rules()
+        .into_iter()
+        .filter(|rule| matches!(rule, Rule::RmsProp { .. }));
+    steps.extend(means.map(|rule| (rule, keeping)));
     let chosen = if shape < 20 && !cfg!(miri) {
-        &rules[..]
+        &steps[..]
     } else {
-        &rules[shape % 7..=shape % 7]
+        let one = shape % steps.len();
+        &steps[one..=one]
     };
     let ways = ways();
-    chosen
-        .iter()
-        .flat_map(|&rule| ways.iter().map(move |&simd| (rule, simd)))
-        .collect()
+    let every = |&(rule, hyper): &(Rule, Hyper)| {
+        ways.iter()
+            .map(move |&simd| (rule, hyper, simd))
+            .collect::<Vec<_>>()
+    };
+    chosen.iter().flat_map(every).collect()
 }
-
-const HYPER: Hyper = Hyper {
-    rate: 0.01,
-    correction1: 0.1,
-    correction2: 0.001,
-};
 
 struct Layer {
     w: Vec<f32>,
@@ -385,17 +394,17 @@ fn the_weight_update_is_the_weight_gradient_and_then_the_rule() {
                 }
             }
         }
-        for (rule, simd) in calls(i) {
+        for (rule, hyper, simd) in calls(i) {
             let layer = Layer::random(&rule, inputs * outputs, &mut random);
-            let what = format!("{shape:?} {rule:?} {simd:?}");
+            let what = format!("{shape:?} {rule:?} {hyper:?} {simd:?}");
             let mut dw = vec![f32::NAN; inputs * outputs];
             shape.weight_gradient(simd, &x, &dy, &mut dw);
             assert_close(&dw, &gradient, 1e-5, &what);
             let (mut fused, mut apart) = (layer.copy(), layer.copy());
             let Layer { w, states: [a, b] } = &mut fused;
-            shape.weight_update(simd, &x, &dy, &rule, HYPER, w, [a, b]);
+            shape.weight_update(simd, &x, &dy, &rule, hyper, w, [a, b]);
             let Layer { w, states: [a, b] } = &mut apart;
-            update(simd, &rule, HYPER, &dw, w, [a, b]);
+            update(simd, &rule, hyper, &dw, w, [a, b]);
             assert_close(&fused.w, &widen(&apart.w), 1e-6, &what);
             for (fused, apart) in fused.states().into_iter().zip(apart.states()) {
                 assert_close(fused, &widen(apart), 1e-6, &what);
@@ -415,17 +424,17 @@ fn backward_is_its_two_parts() {
         } = shape;
         let x = silenced(i / 3, inputs, rectified(i, random.numbers(rows * inputs)));
         let dy = silenced(i / 9, outputs, random.numbers(rows * outputs));
-        for (rule, simd) in calls(i) {
+        for (rule, hyper, simd) in calls(i) {
             let layer = Layer::random(&rule, inputs * outputs, &mut random);
-            let what = format!("{shape:?} {rule:?} {simd:?}");
+            let what = format!("{shape:?} {rule:?} {hyper:?} {simd:?}");
             let gate = if i % 5 == 0 { Gate::Open } else { Gate::Relu(&x) };
             let (mut fused, mut apart) = (layer.copy(), layer.copy());
             let mut dx = [vec![f32::NAN; rows * inputs], vec![0.0; rows * inputs]];
             let Layer { w, states: [a, b] } = &mut fused;
-            shape.backward(simd, &x, &dy, gate, &mut dx[0], &rule, HYPER, w, [a, b]);
+            shape.backward(simd, &x, &dy, gate, &mut dx[0], &rule, hyper, w, [a, b]);
             let Layer { w, states: [a, b] } = &mut apart;
             shape.input_gradient(simd, &dy, w, gate, &mut dx[1]);
-            shape.weight_update(simd, &x, &dy, &rule, HYPER, w, [a, b]);
+            shape.weight_update(simd, &x, &dy, &rule, hyper, w, [a, b]);
             assert_close(&dx[0], &widen(&dx[1]), 1e-5, &what);
             assert_close(&fused.w, &widen(&apart.w), 1e-5, &what);
             for (fused, apart) in fused.states().into_iter().zip(apart.states()) {

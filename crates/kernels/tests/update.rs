@@ -24,8 +24,9 @@ fn definition(rule: &Rule, hyper: Hyper, mut g: f64, mut p: f64, s: [f64; 2]) ->
             )
         }
         Rule::RmsProp { alpha, eps } => {
-            let v = wide(alpha) * s[0] + wide(1.0 - alpha) * g * g;
-            (p - rate * g / (v.sqrt() + wide(eps)), [v, s[1]])
+            let [unit, keep] = hyper.more.map(wide);
+            let state = keep * s[0] + wide(1.0 - alpha) / unit * g * g;
+            (p - rate * g / ((unit * state).sqrt() + wide(eps)), [state, s[1]])
         }
         Rule::Adagrad { eps } => {
             let v = s[0] + g * g;
@@ -45,7 +46,7 @@ fn definition(rule: &Rule, hyper: Hyper, mut g: f64, mut p: f64, s: [f64; 2]) ->
             }
             let m = wide(beta1) * s[0] + wide(1.0 - beta1) * g;
             let v = wide(beta2) * s[1] + wide(1.0 - beta2) * g * g;
-            let (c1, c2) = (wide(hyper.correction1), wide(hyper.correction2));
+            let [c1, c2] = hyper.more.map(wide);
             (p - rate / c1 * m / (v.sqrt() / c2.sqrt() + wide(eps)), [m, v])
         }
     }
@@ -87,8 +88,7 @@ fn rules() -> Vec<Rule> {
 
 const HYPER: Hyper = Hyper {
     rate: 0.01,
-    correction1: 0.271,
-    correction2: 0.002_997,
+    more: [0.271, 0.002_997],
 };
 
 /// The *step* must be accurate, not just the parameter it disappears in: so the parameter starts at zero.
@@ -106,7 +106,10 @@ fn steps_follow_the_definition_from_tiny_to_huge_gradients() {
                 // Common rates, and one so small that its inverse times a large root would overflow.
                 let hyper = Hyper {
                     rate: [0.01, 1e-5, 1e-30][round / 8 % 3],
-                    ..HYPER
+                    more: match rule {
+                        Rule::RmsProp { .. } => [[1.0, 0.9], [1e-6, 1.0], [0.3, 1.0]][round % 3],
+                        _ => HYPER.more,
+                    },
                 };
                 let magnitude = 10f32.powi(random.below(30) as i32 - 18);
                 // Of one sign, so that no rule's own sums cancel.
@@ -180,9 +183,15 @@ fn no_gradient_and_no_history_mean_no_step() {
         Rule::Adagrad { eps: 1e-10 },
     ] {
         for simd in ways() {
-            let mut p = vec![1.0; 19];
-            update(simd, &rule, HYPER, &[0.0; 19], &mut p, [&mut [0.0; 19], &mut []]);
-            assert!(p.iter().all(|&p| p == 1.0), "{rule:?} {simd:?}: {p:?}");
+            for keep in [1.0, 0.9] {
+                let mut p = vec![1.0; 19];
+                let hyper = Hyper {
+                    more: [0.5, keep],
+                    ..HYPER
+                };
+                update(simd, &rule, hyper, &[0.0; 19], &mut p, [&mut [0.0; 19], &mut []]);
+                assert!(p.iter().all(|&p| p == 1.0), "{rule:?} {keep} {simd:?}: {p:?}");
+            }
         }
     }
 }

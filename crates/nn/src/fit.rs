@@ -240,6 +240,7 @@ impl<'f> Course<'f> {
             seed: fit.seed,
             epoch: epoch + 1,
             step: trainer.steps(),
+            unit: fit.optimizer.rule.unit(trainer.steps()),
             states: trainer.states().to_vec(),
         });
         let validation = fit.validation.map(|v| model.evaluate(&v, fit.loss)).transpose()?;

@@ -34,9 +34,28 @@ pub struct Progress {
     pub epoch: usize,
     /// Steps done.
     pub step: u64,
+    /// What the states count in: [`Rule::unit`](synod_engine::ops::Rule::unit) of the step.
+    #[serde(default = "one")]
+    pub unit: f32,
     /// The optimiser's state: for each of its tensors a flat buffer like the parameters'.
     #[serde(skip)]
     pub states: Vec<f32>,
+}
+
+fn one() -> f32 {
+    1.0
+}
+
+impl Progress {
+    /// Counts the states in the units of the step. Files from before units were used count in ones.
+    pub(crate) fn convert(&mut self) {
+        let unit = self.optimizer.rule.unit(self.step);
+        if unit != self.unit {
+            let factor = self.unit / unit;
+            self.states.iter_mut().for_each(|x| *x *= factor);
+            self.unit = unit;
+        }
+    }
 }
 
 /// A function with parameters that can be fitted, evaluated, used and stored.

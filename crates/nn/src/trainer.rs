@@ -123,7 +123,8 @@ impl Trainer {
         self.session.params_between_mut(0..count).copy_from_slice(values);
     }
 
-    /// The optimiser's state, flat: as many buffers like the parameters' as its rule has states.
+    /// The optimiser's state, flat: as many buffers like the parameters' as its rule has states, in the
+    /// [`unit`](Rule::unit) of the last step.
     pub fn states(&self) -> &[f32] {
         self.session.params_between(self.state_range())
     }
@@ -185,7 +186,7 @@ impl Trainer {
         matches!(self.spec.optimizer.rule, Rule::Adam { .. })
     }
 
-    /// Continues counting from here.
+    /// Continues counting from here. States that are not zero have to be those of this step.
     pub fn set_steps(&mut self, step: u64) {
         self.step = step;
     }

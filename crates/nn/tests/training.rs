@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use synod_engine::interpret;
+use synod_engine::{ModelFile, interpret};
 use synod_nn::layers::{Activation, Dense, Dropout, Layer, LayerNorm, Sequential};
 use synod_nn::{
     Callback, Checkpoint, Data, EarlyStopping, Error, EventLog, Fit, Flow, Loss, Model, Optimizer, Report,
@@ -130,6 +130,13 @@ fn dropout_model() -> synod_nn::Result<Model> {
 
 #[test]
 fn training_that_was_stored_and_resumed_gives_the_same_bits() -> Test {
+    for optimizer in [Optimizer::adam(2e-3), Optimizer::rmsprop(2e-3)] {
+        resumed_gives_the_same_bits(optimizer)?;
+    }
+    Ok(())
+}
+
+fn resumed_gives_the_same_bits(optimizer: Optimizer) -> Test {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("model.safetensors");
     let x = rows(43, 12, 3);
@@ -138,7 +145,7 @@ fn training_that_was_stored_and_resumed_gives_the_same_bits() -> Test {
         epochs: 6,
         batch: 8,
         seed: 11,
-        ..Fit::new(Loss::Mse, Optimizer::adam(2e-3))
+        ..Fit::new(Loss::Mse, optimizer)
     };
     let mut whole = dropout_model()?;
     whole.fit(&data, &fit, &mut [])?;
@@ -163,6 +170,49 @@ fn training_that_was_stored_and_resumed_gives_the_same_bits() -> Test {
     };
     let error = Model::load(&path)?.fit(&data, &other, &mut []).unwrap_err();
     assert!(error.to_string().contains("seed 11"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn states_that_were_stored_in_ones_are_read_as_such() -> Test {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("model.safetensors");
+    let x = rows(43, 12, 3);
+    let data = Data::itself(&x, 12);
+    let fit = Fit {
+        epochs: 2,
+        batch: 8,
+        ..Fit::new(Loss::Mse, Optimizer::rmsprop(2e-3))
+    };
+    let mut model = small(4)?;
+    model.fit(&data, &fit, &mut [&mut Checkpoint::new(&path)])?;
+    let mut file = ModelFile::load(&path)?;
+    let unit = fit.optimizer.rule.unit(12);
+    assert!(unit < 0.9, "{unit}");
+    for tensor in file
+        .tensors
+        .iter_mut()
+        .filter(|t| t.name.starts_with("optimizer."))
+    {
+        tensor.data.iter_mut().for_each(|x| *x *= unit);
+    }
+    let note = file.notes.get_mut("training").ok_or("no note")?;
+    let mut fields: serde_json::Map<String, serde_json::Value> = serde_json::from_str(note)?;
+    assert!(fields.remove("unit").is_some());
+    *note = serde_json::to_string(&fields)?;
+    file.save(&path)?;
+
+    let on = Fit {
+        epochs: 4,
+        resume: true,
+        ..fit
+    };
+    let mut old = Model::load(&path)?;
+    old.fit(&data, &on, &mut [])?;
+    model.fit(&data, &on, &mut [])?;
+    for (a, b) in old.parameters().iter().zip(model.parameters()) {
+        assert!((a - b).abs() <= 1e-5 * b.abs().max(0.1), "{a} is not {b}");
+    }
     Ok(())
 }
 

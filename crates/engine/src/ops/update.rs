@@ -63,14 +63,34 @@ impl Rule {
         }
     }
 
-    /// The step's numbers: learning rate, and Adam's bias corrections after `step` steps (the first step is 1).
+    /// The step's numbers: learning rate; then Adam's bias corrections after `step` steps (the first step is 1), or
+    /// RMSprop's [`Rule::unit`] and the share of the old state that is kept in the new unit.
     pub fn hyper(&self, rate: f32, step: u64) -> [f32; 3] {
         match *self {
             Rule::Adam { beta1, beta2, .. } => {
                 let correction = |beta: f32| (1.0 - f64::from(beta).powf(step as f64)) as f32;
                 [rate, correction(beta1), correction(beta2)]
             }
+            Rule::RmsProp { alpha, .. } => {
+                let (period, unit) = (period(alpha), self.unit(step));
+                let first = step.is_multiple_of(period);
+                let keep = if first {
+                    f64::from(alpha).powf(period as f64)
+                } else {
+                    1.0
+                };
+                [rate, unit, keep as f32]
+            }
             _ => [rate, 1.0, 1.0],
+        }
+    }
+
+    /// What the states count in after `step` steps. For RMSprop it shrinks by `alpha` from step to step, so that what is
+    /// kept of a mean stays the same number, and now and then starts again from one.
+    pub fn unit(&self, step: u64) -> f32 {
+        match *self {
+            Rule::RmsProp { alpha, .. } => f64::from(alpha).powf((step % period(alpha)) as f64) as f32,
+            _ => 1.0,
         }
     }
 
@@ -135,10 +155,15 @@ impl Rule {
                 vec![descend(b, p, rate, direction), velocity]
             }
             Rule::RmsProp { alpha, eps } => {
+                let (unit, keep) = (number(b, 1), number(b, 2));
+                let kept = b.mul(states[0], keep);
                 let square = b.mul(g, g);
-                let v = blend(b, alpha, states[0], square);
+                let share = b.scale(square, 1.0 - alpha);
+                let added = b.div(share, unit);
+                let state = b.add(kept, added);
+                let v = b.mul(state, unit);
                 let direction = over_root(b, g, v, eps);
-                vec![descend(b, p, rate, direction), v]
+                vec![descend(b, p, rate, direction), state]
             }
             Rule::Adagrad { eps } => {
                 let square = b.mul(g, g);
@@ -172,6 +197,11 @@ impl Rule {
             }
         }
     }
+}
+
+/// Steps after which a unit that shrinks by `alpha` starts again: while it is above a millionth.
+fn period(alpha: f32) -> u64 {
+    1 + (1e-6f64.ln() / f64::from(alpha).ln()).max(0.0) as u64
 }
 
 /// `(parameter, gradient, hyper[3], states...) -> (parameter, states...)`.

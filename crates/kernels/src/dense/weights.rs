@@ -155,6 +155,9 @@ impl Operands {
     /// The CPU supports `V`, the operands fit the shape and the weights exist.
     #[inline(always)]
     pub(super) unsafe fn rest<V: Vector, S: Step>(&self, step: S, weights: Range<usize>) {
+        if step.rests() == Some(1.0) {
+            return;
+        }
         for at in weights.clone().step_by(V::LANES) {
             let count = (weights.end - at).min(V::LANES);
             // SAFETY: the weights and their states exist.

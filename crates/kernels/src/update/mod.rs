@@ -29,7 +29,8 @@ pub enum Rule {
         /// Pull of every parameter towards zero.
         weight_decay: f32,
     },
-    /// `v = alpha * v + (1 - alpha) * g^2`, state 0; `p -= rate * g / (sqrt(v) + eps)`.
+    /// `v = alpha * v + (1 - alpha) * g^2`; `p -= rate * g / (sqrt(v) + eps)`. State 0 is `v` in units that may change from
+    /// step to step: in such as shrink by `alpha`, what is kept of it need not be touched.
     RmsProp {
         /// Share of the mean square that is kept.
         alpha: f32,
@@ -84,10 +85,9 @@ impl Rule {
 pub struct Hyper {
     /// Learning rate.
     pub rate: f32,
-    /// Adam's `1 - beta1^t` at step `t`, counted from one.
-    pub correction1: f32,
-    /// Adam's `1 - beta2^t`.
-    pub correction2: f32,
+    /// Adam's `1 - beta1^t` and `1 - beta2^t` at step `t`, counted from one. RMSprop's unit of the new state, and `alpha`
+    /// times the old unit over the new.
+    pub more: [f32; 2],
 }
 
 /// Elements in whole numbers of which an update is shared out among threads.

@@ -4,7 +4,7 @@ use super::{Hyper, Rule};
 use crate::{level::Simd, vector::Vector};
 
 /// Added to every mean that decays: the states of a parameter without gradient would otherwise end up subnormal, where
-/// arithmetic is many times slower. It is nineteen orders of magnitude below anything a step can show.
+/// arithmetic is many times slower. Also added before a root that is found from its inverse, which zero has none of. It is nineteen orders of magnitude below anything a step can show.
 const TINY: f32 = f32::MIN_POSITIVE;
 
 /// A rule with its numbers folded into the fewest constants, as code on registers.
@@ -91,8 +91,16 @@ impl Rule {
                 momentum,
                 weight_decay,
             }),
-            Rule::RmsProp { alpha, eps } => mean_square(simd, [alpha, 1.0 - alpha], rate, eps, user),
-            Rule::Adagrad { eps } => mean_square(simd, [1.0, 1.0], rate, eps, user),
+            Rule::RmsProp { alpha, eps } => {
+                let [unit, keep] = hyper.more;
+                let root = unit.sqrt();
+                let way = Plain {
+                    rate: rate / root,
+                    epsilon: eps / root,
+                };
+                mean_square(simd, keep, (1.0 - alpha) / unit, way, user)
+            }
+            Rule::Adagrad { eps } => mean_square(simd, 1.0, 1.0, Plain { rate, epsilon: eps }, user),
             Rule::Adam {
                 beta1,
                 beta2,
@@ -100,14 +108,15 @@ impl Rule {
                 weight_decay,
                 decoupled,
             } => {
-                let root = hyper.correction2.sqrt();
+                let [correction1, correction2] = hyper.more;
+                let root = correction2.sqrt();
                 let adam = Adam {
                     keep: [beta1, beta2],
                     add: [1.0 - beta1, 1.0 - beta2],
                     decay: if decoupled { 0.0 } else { weight_decay },
                     shrink: if decoupled { 1.0 - rate * weight_decay } else { 1.0 },
                     way: Plain {
-                        rate: rate / hyper.correction1 * root,
+                        rate: rate / correction1 * root,
                         epsilon: eps * root,
                     },
                 };
@@ -121,23 +130,21 @@ impl Rule {
     }
 }
 
-/// RMSprop, and Adagrad as the case that keeps everything.
+/// RMSprop, and Adagrad as the case that keeps everything and always counts in ones.
 #[inline(always)]
-fn mean_square(simd: Simd, [keep, add]: [f32; 2], rate: f32, epsilon: f32, user: impl UseStep) {
+fn mean_square(simd: Simd, keep: f32, add: f32, way: Plain, user: impl UseStep) {
     let scale = add.sqrt();
     let scaled = Plain {
-        rate: rate / scale,
-        epsilon,
+        rate: way.rate / scale,
+        ..way
     };
-    let way = Plain { rate, epsilon };
-    match scaled.folded() {
-        Some(way) if simd.divides() => user.call(MeanSquare {
-            keep,
+    match scaled.folded().filter(|_| keep == 1.0 && way.epsilon > 0.0) {
+        Some(way) if simd.divides() => user.call(SumOfSquares {
             scale,
             way: way.dividing(),
         }),
-        Some(way) => user.call(MeanSquare { keep, scale, way }),
-        None => user.call(AnyMeanSquare { keep, add, way }),
+        Some(way) => user.call(SumOfSquares { scale, way }),
+        None => user.call(MeanSquare { keep, add, way }),
     }
 }
 
@@ -208,16 +215,15 @@ impl<const NESTEROV: bool> Step for Momentum<NESTEROV> {
     }
 }
 
-/// The mean of squares at a rate that folds into the denominator: it is of gradients that were scaled so that their
-/// squares are what is added.
+/// A mean of squares of which nothing fades in its units, at a rate that folds into the denominator. Gradients are scaled
+/// so that their squares are what is added.
 #[derive(Copy, Clone)]
-struct MeanSquare<W> {
-    keep: f32,
+struct SumOfSquares<W> {
     scale: f32,
     way: W,
 }
 
-impl<W: Way> Step for MeanSquare<W> {
+impl<W: Way> Step for SumOfSquares<W> {
     const STATES: usize = 1;
     const FUSES: bool = W::FUSES;
 
@@ -240,25 +246,25 @@ impl<W: Way> Step for MeanSquare<W> {
     ) -> (V, [V; 2]) {
         // SAFETY: passed on from the caller.
         unsafe {
-            let square = gradient.mul_add(gradient, decayed(square, self.keep));
+            let square = gradient.mul_add(gradient, W::above_zero(square));
             (self.way.go(parameter, gradient, square), [square, other])
         }
     }
 
     fn rests(self) -> Option<f32> {
-        Some(self.keep)
+        Some(1.0)
     }
 }
 
-/// The same at any rate, and whatever is added.
+/// The mean of squares at any rate, whatever is kept and added.
 #[derive(Copy, Clone)]
-struct AnyMeanSquare {
+struct MeanSquare {
     keep: f32,
     add: f32,
     way: Plain,
 }
 
-impl Step for AnyMeanSquare {
+impl Step for MeanSquare {
     const STATES: usize = 1;
 
     #[inline(always)]
@@ -338,6 +344,15 @@ trait Way: Copy {
     /// As [`Step::FUSES`].
     const FUSES: bool = false;
 
+    /// A square that is large enough for the root.
+    ///
+    /// # Safety
+    /// The CPU supports `V`.
+    #[inline(always)]
+    unsafe fn above_zero<V: Vector>(square: V) -> V {
+        square
+    }
+
     /// # Safety
     /// The CPU supports `V`.
     unsafe fn go<V: Vector>(self, parameter: V, direction: V, square: V) -> V;
@@ -387,6 +402,16 @@ impl Folded<false> {
 
 impl<const DIVIDES: bool> Way for Folded<DIVIDES> {
     const FUSES: bool = DIVIDES;
+
+    #[inline(always)]
+    unsafe fn above_zero<V: Vector>(square: V) -> V {
+        if DIVIDES {
+            square
+        } else {
+            // SAFETY: passed on from the caller.
+            unsafe { square + V::splat(TINY) }
+        }
+    }
 
     #[inline(always)]
     unsafe fn go<V: Vector>(self, parameter: V, direction: V, square: V) -> V {

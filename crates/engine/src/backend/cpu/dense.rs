@@ -245,8 +245,7 @@ impl Step {
         let numbers = &frame.memory.floats[at..at + 3];
         Hyper {
             rate: numbers[0],
-            correction1: numbers[1],
-            correction2: numbers[2],
+            more: [numbers[1], numbers[2]],
         }
     }
 
