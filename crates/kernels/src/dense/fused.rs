@@ -193,18 +193,18 @@ struct Row<V, const K: usize> {
 }
 
 impl<V: Vector, const K: usize> Row<V, K> {
-    /// The gradient of a register of weights; adds weights times errors to the sums.
+    /// The gradient of a register of weights, in two sums to halve the wait; adds weights times errors to the sums.
     #[inline(always)]
     unsafe fn products(&self, column: usize, w: V, sums: &mut [V; K]) -> V {
         // SAFETY: the errors exist, whole registers of them.
         unsafe {
-            let mut gradient = V::splat(0.0);
+            let mut gradient = [V::splat(0.0); 2];
             for (k, sum) in sums.iter_mut().enumerate() {
                 let errors = V::load(self.errors[k].add(column));
                 *sum = w.mul_add(errors, *sum);
-                gradient = self.x[k].mul_add(errors, gradient);
+                gradient[k % 2] = self.x[k].mul_add(errors, gradient[k % 2]);
             }
-            gradient
+            gradient[0] + gradient[1]
         }
     }
 }
