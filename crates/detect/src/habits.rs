@@ -62,11 +62,16 @@ impl Habits {
         self.silences.iter().copied().zip(self.rests.iter().copied())
     }
 
-    /// Habits that allow at least as long a silence and as long a rest.
+    /// Habits that allow at least as long a silence and as long a rest. Others let a metric rest for ever only if theirs has
+    /// rested for longer than it would be allowed to here.
     pub(crate) fn at_least(mut self, longest: impl IntoIterator<Item = (usize, usize)>) -> Habits {
         let own = self.silences.iter_mut().zip(&mut self.rests);
         for ((silence, rest), (others_silence, others_rest)) in own.zip(longest) {
             *silence = others_silence.max(*silence);
+            let others_rest = match stuck_after(*rest) {
+                allowed if others_rest <= allowed => others_rest.min(RESTS),
+                _ => others_rest,
+            };
             *rest = others_rest.max(*rest);
         }
         self
@@ -216,6 +221,20 @@ mod tests {
     #[test]
     fn what_rested_in_training_may_rest() {
         assert_eq!(broken(moving), Vec::<usize>::new());
+    }
+
+    #[test]
+    fn others_lengthen_a_rest_but_make_it_endless_only_if_theirs_is_longer_than_allowed() {
+        let habits = |rest: usize| Habits {
+            usual: vec![true],
+            silences: vec![0],
+            rests: vec![rest],
+        };
+        let with = |own: usize, others: usize| habits(own).at_least([(0, others)]).rests[0];
+        assert_eq!([with(2, 1), with(2, 5), with(12, 3)], [2, 5, 12]);
+        // Three times two and eight more are allowed: fourteen.
+        assert_eq!([with(2, 9), with(2, 14), with(2, 15)], [RESTS, RESTS, 15]);
+        assert_eq!([with(12, 20), with(12, 60)], [12, 60]);
     }
 
     #[test]
