@@ -62,17 +62,23 @@ impl Habits {
         self.silences.iter().copied().zip(self.rests.iter().copied())
     }
 
-    /// Habits that allow at least as long a silence and as long a rest. Others let a metric rest for ever only if theirs has
-    /// rested for longer than it would be allowed to here.
-    pub(crate) fn at_least(mut self, longest: impl IntoIterator<Item = (usize, usize)>) -> Habits {
+    /// Habits that allow at least as long a silence and as long a rest as others have had. If that is `settled`, they let a
+    /// metric rest for ever only if theirs has rested for longer than it would be allowed to here.
+    pub(crate) fn at_least(
+        mut self,
+        longest: impl IntoIterator<Item = (usize, usize)>,
+        settled: bool,
+    ) -> Habits {
         let own = self.silences.iter_mut().zip(&mut self.rests);
         for ((silence, rest), (others_silence, others_rest)) in own.zip(longest) {
             *silence = others_silence.max(*silence);
-            let others_rest = match stuck_after(*rest) {
-                allowed if others_rest <= allowed => others_rest.min(RESTS),
-                _ => others_rest,
-            };
-            *rest = others_rest.max(*rest);
+            let allowed = settled && others_rest <= stuck_after(*rest);
+            *rest = if allowed {
+                others_rest.min(RESTS)
+            } else {
+                others_rest
+            }
+            .max(*rest);
         }
         self
     }
@@ -230,11 +236,13 @@ mod tests {
             silences: vec![0],
             rests: vec![rest],
         };
-        let with = |own: usize, others: usize| habits(own).at_least([(0, others)]).rests[0];
+        let with = |own: usize, others: usize| habits(own).at_least([(0, others)], true).rests[0];
         assert_eq!([with(2, 1), with(2, 5), with(12, 3)], [2, 5, 12]);
         // Three times two and eight more are allowed: fourteen.
         assert_eq!([with(2, 9), with(2, 14), with(2, 15)], [RESTS, RESTS, 15]);
-        assert_eq!([with(12, 20), with(12, 60)], [12, 60]);
+        assert_eq!([with(12, 20), with(12, 40), with(12, 60)], [12, 12, 60]);
+        let hearsay = |own: usize, others: usize| habits(own).at_least([(0, others)], false).rests[0];
+        assert_eq!([hearsay(2, 9), hearsay(12, 20), hearsay(12, 3)], [9, 20, 12]);
     }
 
     #[test]

@@ -17,6 +17,9 @@ use crate::rows::Rows;
 /// What the covariance of others is worth, as a share of the windows that one of them has.
 const SHAPE_WORTH: f64 = 0.25;
 
+/// Seconds after which the habits of others are settled: a week, since the days of a week are not alike.
+const SETTLED: f64 = 7.0 * 86_400.0;
+
 /// How far above the usual the unit of scores is set, in deviations between nodes: what one node has not met yet, others have.
 const UNMET: f64 = 0.5;
 
@@ -105,9 +108,11 @@ impl Fleet {
             others = Some(shapes);
         }
         let shapes = others.as_ref().unwrap_or(&self.shapes);
+        let mut windows = 0.0;
         let priors = [View::Values, View::Changes].map(|view| {
             let own = Moments::of(&node.rows(view).filter(&node.healthy)).covariance();
-            let (covariance, windows) = shapes.covariance(&metrics, view, &own);
+            let covariance;
+            (covariance, windows) = shapes.covariance(&metrics, view, &own);
             Prior {
                 worth: SHAPE_WORTH * windows,
                 covariance,
@@ -124,7 +129,8 @@ impl Fleet {
                 .kind
                 .fit_leaning(rows, keep, Some(prior), recipe.unseen, seed)
         };
-        let habits = node.habits.clone().at_least(shapes.longest(&metrics));
+        let settled = windows * frame.step() as f64 >= SETTLED;
+        let habits = node.habits.clone().at_least(shapes.longest(&metrics), settled);
         let draft = Draft::fit(frame, recipe, node.features, habits, fit)?;
         Ok(Learnt { draft, gain })
     }
