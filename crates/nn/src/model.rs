@@ -48,13 +48,20 @@ fn one() -> f32 {
 
 impl Progress {
     /// Counts the states in the units of the step. Files from before units were used count in ones.
-    pub(crate) fn convert(&mut self) {
+    pub(crate) fn convert(&mut self) -> Result<(), String> {
+        if !(self.unit > 0.0 && self.unit <= 1.0) {
+            return Err(format!(
+                "the training note is damaged: states cannot count in {}",
+                self.unit
+            ));
+        }
         let unit = self.optimizer.rule.unit(self.step);
         if unit != self.unit {
             let factor = self.unit / unit;
             self.states.iter_mut().for_each(|x| *x *= factor);
             self.unit = unit;
         }
+        Ok(())
     }
 }
 

@@ -196,10 +196,19 @@ fn states_that_were_stored_in_ones_are_read_as_such() -> Test {
     {
         tensor.data.iter_mut().for_each(|x| *x *= unit);
     }
-    let note = file.notes.get_mut("training").ok_or("no note")?;
-    let mut fields: serde_json::Map<String, serde_json::Value> = serde_json::from_str(note)?;
-    assert!(fields.remove("unit").is_some());
-    *note = serde_json::to_string(&fields)?;
+    let note = file.notes["training"].clone();
+    let mut fields: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&note)?;
+    for damaged in [0.0, -0.5, 1e30] {
+        fields.insert("unit".into(), damaged.into());
+        file.notes
+            .insert("training".into(), serde_json::to_string(&fields)?);
+        file.save(&path)?;
+        let error = Model::load(&path).unwrap_err().to_string();
+        assert!(error.contains("states cannot count in"), "{error}");
+    }
+    fields.remove("unit");
+    file.notes
+        .insert("training".into(), serde_json::to_string(&fields)?);
     file.save(&path)?;
 
     let on = Fit {

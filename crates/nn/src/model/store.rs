@@ -105,7 +105,7 @@ impl Model {
                 p.states.extend_from_slice(&t.data);
             }
         }
-        progress.iter_mut().for_each(Progress::convert);
+        progress.iter_mut().try_for_each(Progress::convert)?;
         let (mut buffer_layout, mut buffers) = (Layout::default(), vec![]);
         for t in &file.tensors[trained..] {
             let name = t.name.strip_prefix(BUFFER);
