@@ -72,13 +72,12 @@ impl Habits {
         let own = self.silences.iter_mut().zip(&mut self.rests);
         for ((silence, rest), (others_silence, others_rest)) in own.zip(longest) {
             *silence = others_silence.max(*silence);
-            let allowed = settled && others_rest <= stuck_after(*rest);
-            *rest = if allowed {
-                others_rest.min(RESTS)
+            let most = if settled && others_rest <= stuck_after(*rest) {
+                RESTS
             } else {
-                others_rest
-            }
-            .max(*rest);
+                usize::MAX
+            };
+            *rest = others_rest.min(most).max(*rest);
         }
         self
     }

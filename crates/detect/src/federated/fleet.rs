@@ -108,15 +108,14 @@ impl Fleet {
             others = Some(shapes);
         }
         let shapes = others.as_ref().unwrap_or(&self.shapes);
-        let mut windows = 0.0;
-        let priors = [View::Values, View::Changes].map(|view| {
+        let others = [View::Values, View::Changes].map(|view| {
             let own = Moments::of(&node.rows(view).filter(&node.healthy)).covariance();
-            let covariance;
-            (covariance, windows) = shapes.covariance(&metrics, view, &own);
-            Prior {
-                worth: SHAPE_WORTH * windows,
-                covariance,
-            }
+            shapes.covariance(&metrics, view, &own)
+        });
+        let settled = others[0].1 * frame.step() as f64 >= SETTLED;
+        let priors = others.map(|(covariance, windows)| Prior {
+            worth: SHAPE_WORTH * windows,
+            covariance,
         });
         let gains = node.views.iter().zip(&priors);
         let gain = gains
@@ -129,7 +128,6 @@ impl Fleet {
                 .kind
                 .fit_leaning(rows, keep, Some(prior), recipe.unseen, seed)
         };
-        let settled = windows * frame.step() as f64 >= SETTLED;
         let habits = node.habits.clone().at_least(shapes.longest(&metrics), settled);
         let draft = Draft::fit(frame, recipe, node.features, habits, fit)?;
         Ok(Learnt { draft, gain })
