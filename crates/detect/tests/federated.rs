@@ -145,22 +145,54 @@ fn the_order_of_nodes_makes_no_difference() {
     }
 }
 
+/// A node whose first metric is as said.
+fn with_first(frame: &Frame, first: impl Fn(usize) -> f32) -> Frame {
+    let (width, metrics) = (frame.width(), frame.metrics().to_vec());
+    let mut values = frame.values().to_vec();
+    let column = values.iter_mut().step_by(width).enumerate();
+    column.for_each(|(row, value)| *value = first(row));
+    Frame::new("new", frame.step(), frame.times().to_vec(), metrics, values).expect("a frame")
+}
+
 #[test]
 fn a_metric_that_stands_still_here_is_watched_as_others_know_it() {
     let recipe = Recipe::standard(1);
     let nodes = frames(4);
     let fleet = gathered(&nodes[..3], &recipe);
-    let still = |frame: &Frame| {
-        let (width, metrics) = (frame.width(), frame.metrics().to_vec());
-        let mut values = frame.values().to_vec();
-        values.iter_mut().step_by(width).for_each(|v| *v = 20.0);
-        Frame::new("new", frame.step(), frame.times().to_vec(), metrics, values).expect("a frame")
-    };
-    let newcomer = still(&nodes[3]);
+    let newcomer = with_first(&nodes[3], |_| 20.0);
     let name = newcomer.metrics()[0].clone();
     let uses = |model: &NodeModel| model.features().names().any(|n| n == name);
     assert!(!uses(&NodeModel::fit(&newcomer, &recipe).expect("a model")));
     assert!(uses(&fleet.welcome(&newcomer, &recipe).expect("a model")));
+}
+
+#[test]
+fn others_tell_how_long_a_metric_may_rest_until_a_node_knows_for_itself() {
+    let recipe = Recipe::standard(1);
+    let nodes = frames(4);
+    let moving = |row: usize| (row * 37 % 101) as f32;
+    let others: Vec<Frame> = nodes[..3]
+        .iter()
+        .map(|n| with_first(n, |row| moving(row / 30)))
+        .collect();
+    let fleet = gathered(&others, &recipe);
+    let site = Site::new(4, 60);
+    let (long, ..) = site.node(3).expect("a node");
+    let newcomer = with_first(&long, moving);
+    let stuck = with_first(&long, |row| if row < 2000 { moving(row) } else { 5.5 }).slice(1900..2100);
+    // After a good week the metric may rest for as long as elsewhere, after four weeks it must not.
+    let highest = |days: usize| {
+        let model = fleet
+            .welcome(&newcomer.slice(0..days * 96), &recipe)
+            .expect("a model");
+        let own = model.score(&newcomer.slice(1900..2100)).total;
+        let scores = model.score(&stuck).total;
+        (150..200)
+            .map(|row| scores[row] - own[row])
+            .fold(f32::INFINITY, f32::min)
+    };
+    assert!(highest(8) < 1.5, "{}", highest(8));
+    assert!(highest(28) > 1.5, "{}", highest(28));
 }
 
 #[test]

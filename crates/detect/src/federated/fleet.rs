@@ -20,6 +20,9 @@ const SHAPE_WORTH: f64 = 0.25;
 /// Seconds after which the habits of others are settled: a week, since the days of a week are not alike.
 const SETTLED: f64 = 7.0 * 86_400.0;
 
+/// Seconds after which a node knows its own habits: from then on, what others allow would only hide a sensor that is stuck.
+const KNOWN: f64 = 14.0 * 86_400.0;
+
 /// How far above the usual the unit of scores is set, in deviations between nodes: what one node has not met yet, others have.
 const UNMET: f64 = 0.5;
 
@@ -128,7 +131,10 @@ impl Fleet {
                 .kind
                 .fit_leaning(rows, keep, Some(prior), recipe.unseen, seed)
         };
-        let habits = node.habits.clone().at_least(shapes.longest(&metrics), settled);
+        let habits = match frame.rows() as f64 * frame.step() as f64 >= KNOWN {
+            true => node.habits.clone(),
+            false => node.habits.clone().at_least(shapes.longest(&metrics), settled),
+        };
         let draft = Draft::fit(frame, recipe, node.features, habits, fit)?;
         Ok(Learnt { draft, gain })
     }
