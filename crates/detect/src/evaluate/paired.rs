@@ -1,5 +1,6 @@
 //! Whether a node does better or worse one way than another, or only had other luck.
 
+use super::Evaluation;
 use super::bootstrap::{Bootstrap, Draws, Interval, interval};
 use super::point::{Confusion, confusion};
 use serde::{Deserialize, Serialize};
@@ -31,9 +32,26 @@ pub struct Change {
     /// losses.
     #[serde(default)]
     pub telling: bool,
+    /// How many more anomalies were found, however short: F1 counts windows, operators count these.
+    #[serde(default)]
+    pub found: i64,
+    /// How many more false alarms were raised.
+    #[serde(default)]
+    pub false_alarms: i64,
 }
 
 impl Change {
+    /// The same with what an operator sees of it.
+    #[must_use]
+    pub fn with_events(self, before: &Evaluation, after: &Evaluation) -> Change {
+        let more = |after: usize, before: usize| after as i64 - before as i64;
+        Change {
+            found: more(after.segments_found, before.segments_found),
+            false_alarms: more(after.false_alarms, before.false_alarms),
+            ..self
+        }
+    }
+
     /// Whether F1 fell by more than the luck of a few events explains: the whole interval lies below zero.
     pub fn hurt(&self) -> bool {
         self.interval.high < 0.0
@@ -83,6 +101,7 @@ impl Paired<'_> {
             f1,
             interval,
             telling: missed < (1.0 - bootstrap.level) / 2.0,
+            ..Change::default()
         })
     }
 

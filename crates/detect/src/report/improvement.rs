@@ -9,13 +9,14 @@ use crate::evaluate::{Change, Interval, Mean, for_each_of};
 const BARS: usize = 21;
 
 /// Figures that are compared, with the digits they are shown with.
-const FIGURES: [(&str, &str, usize); 7] = [
+const FIGURES: [(&str, &str, usize); 8] = [
     ("f1", "F1", 3),
     ("precision", "Precision", 3),
     ("recall", "Recall", 3),
     ("fpr", "FPR", 4),
     ("auroc", "AUROC", 3),
     ("ap", "AP", 3),
+    ("event_recall", "Events found", 3),
     ("false_alarms_per_node_month", "False alarms / node-month", 2),
 ];
 
@@ -56,9 +57,13 @@ pub fn losers<'a>(changes: impl IntoIterator<Item = (&'a String, &'a Change)>) -
     let (hurt, unlucky): (Vec<_>, Vec<_>) = lost.into_iter().partition(|(_, change)| change.hurt());
     let beyond = |(node, change): (&String, &Change)| {
         let Interval { low, high } = change.interval;
-        format!("{node} ({:+.3} [{low:+.3}, {high:+.3}])", change.f1)
+        format!(
+            "{node} ({:+.3} [{low:+.3}, {high:+.3}]{})",
+            change.f1,
+            events(change)
+        )
     };
-    let within = |(node, change): (&String, &Change)| format!("{node} ({:+.3})", change.f1);
+    let within = |(node, change): (&String, &Change)| format!("{node} ({:+.3}{})", change.f1, events(change));
     let beyond = listed(hurt.into_iter().map(beyond).collect());
     let within = listed(unlucky.into_iter().map(within).collect());
     format!(
@@ -68,6 +73,14 @@ pub fn losers<'a>(changes: impl IntoIterator<Item = (&'a String, &'a Change)>) -
             " Within chance, F1 fell on {nodes}."
         ))
     )
+}
+
+/// What changed for an operator, if anything did: a node may lose windows and win events.
+fn events(change: &Change) -> String {
+    match (change.found, change.false_alarms) {
+        (0, 0) => String::new(),
+        (found, raised) => format!(", events found {found:+}, false alarms {raised:+}"),
+    }
 }
 
 /// What is meant by chance, in a sentence.
@@ -239,6 +252,7 @@ mod tests {
             f1,
             interval: Interval { low: -0.5, high },
             telling: true,
+            ..Change::default()
         }
     }
 
@@ -254,6 +268,15 @@ mod tests {
         assert_eq!(
             said(3, 0.0),
             "Hurt beyond chance: no node. Within chance, F1 fell on n2 (-0.020), n1 (-0.010)."
+        );
+        let seen = Change {
+            found: 3,
+            false_alarms: -13,
+            ..change(-0.047, 0.1)
+        };
+        assert!(
+            losers([(&"n".to_owned(), &seen)])
+                .ends_with("F1 fell on n (-0.047, events found +3, false alarms -13).")
         );
         let few = ("n0".to_owned(), Change::default());
         let said_of_few = losers([(&few.0, &few.1)]);

@@ -67,7 +67,11 @@ fn comparison<'a>(arm: &'a Arm, against: &'a Arm) -> Comparison<'a> {
             truth: &after.truth,
             step: after.model.step(),
         };
-        Some((after.node.clone(), paired.change(&drawn)?))
+        let change = paired.change(&drawn)?;
+        Some((
+            after.node.clone(),
+            change.with_events(&before.evaluation, &after.evaluation),
+        ))
     };
     Comparison {
         arm,
@@ -83,7 +87,7 @@ const DIFFERENCES: [(&str, &str, usize); 6] = [
     ("precision", "precision", 3),
     ("recall", "recall", 3),
     ("FPR", "fpr", 4),
-    ("AP", "ap", 3),
+    ("events found", "event_recall", 3),
     ("false alarms", "false_alarms_per_node_month", 2),
 ];
 
