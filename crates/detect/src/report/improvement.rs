@@ -77,10 +77,12 @@ pub fn losers<'a>(changes: impl IntoIterator<Item = (&'a String, &'a Change)>) -
 
 /// What changed for an operator, if anything did: a node may lose windows and win events.
 fn events(change: &Change) -> String {
-    match (change.found, change.false_alarms) {
-        (0, 0) => String::new(),
-        (found, raised) => format!(", events found {found:+}, false alarms {raised:+}"),
-    }
+    let parts = [
+        ("events found", change.found),
+        ("false alarms", change.false_alarms),
+    ];
+    let parts = parts.iter().filter(|(_, more)| *more != 0);
+    parts.map(|(name, more)| format!(", {name} {more:+}")).collect()
 }
 
 /// What is meant by chance, in a sentence.
@@ -178,7 +180,7 @@ fn histogram(improvement: &Improvement) -> Option<Html> {
         )
     };
     let label = format!(
-        "F1 rose on {better} nodes and fell on {worse} of {} with {}, by up to {widest:.2}",
+        "F1 rose on {better} and fell on {worse} of {} nodes with {}, by up to {widest:.2}",
         changes.len(),
         improvement.arm
     );
@@ -239,7 +241,7 @@ mod tests {
         });
         let page = self::page(&report);
         assert!(page.contains("federated &lt;1&gt; less local"), "escaped");
-        assert!(page.contains("F1 rose on 2 nodes and fell on 2 of 4"));
+        assert!(page.contains("F1 rose on 2 and fell on 2 of 4 nodes"));
         let who = "Hurt beyond chance: d (-0.400 [-0.500, -0.200]). Within chance, F1 fell on b (-0.100).";
         assert!(page.contains(who), "{page}");
         assert!(page.contains("its level is 99.75 %"));
