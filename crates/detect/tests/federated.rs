@@ -180,8 +180,9 @@ fn others_tell_how_long_a_metric_may_rest_until_a_node_knows_for_itself() {
     let (long, ..) = site.node(3).expect("a node");
     let newcomer = with_first(&long, moving);
     let stuck = with_first(&long, |row| if row < 2000 { moving(row) } else { 5.5 }).slice(1900..2100);
-    // After a good week the metric may rest for as long as elsewhere, after four weeks it must not.
-    let highest = |days: usize| {
+    // After a good week the metric may rest for as long as elsewhere, after four weeks it must not. How much the scores of all
+    // windows in which it is stuck rise at least:
+    let rise = |days: usize| {
         let model = fleet
             .welcome(&newcomer.slice(0..days * 96), &recipe)
             .expect("a model");
@@ -191,8 +192,8 @@ fn others_tell_how_long_a_metric_may_rest_until_a_node_knows_for_itself() {
             .map(|row| scores[row] - own[row])
             .fold(f32::INFINITY, f32::min)
     };
-    assert!(highest(8) < 1.5, "{}", highest(8));
-    assert!(highest(28) > 1.5, "{}", highest(28));
+    assert!(rise(8) < 1.5, "{}", rise(8));
+    assert!(rise(28) > 1.5, "{}", rise(28));
 }
 
 #[test]

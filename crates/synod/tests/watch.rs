@@ -400,6 +400,10 @@ fn nodes_that_learn_together_stand_beside_those_that_learn_alone() {
                 (change["f1"].as_f64().expect("F1") - fell).abs() < 1e-12,
                 "{node}: {change}"
             );
+            for (more, count) in [("found", "segments_found"), ("false_alarms", "false_alarms")] {
+                let of = |arm: &Value| arm["nodes"][node][count].as_i64().expect("a count");
+                assert_eq!(change[more], of(&arms[arm]) - of(local), "{node}: {change}");
+            }
         }
         assert!(difference["mean"]["f1"].is_f64(), "{difference}");
         assert!(
