@@ -36,14 +36,20 @@ impl Default for Split {
 }
 
 impl Split {
-    /// The training and the test windows, both in order of time.
-    pub fn apply(&self, frame: &Frame, seed: u64) -> Result<(Frame, Frame)> {
-        if !(self.train > 0.0 && self.train < 1.0) {
-            return Err(Error::Setting(format!(
+    /// Whether it leaves windows to train on and to test.
+    pub fn check(&self) -> Result<()> {
+        match self.train > 0.0 && self.train < 1.0 {
+            true => Ok(()),
+            false => Err(Error::Setting(format!(
                 "a training share of {} leaves nothing to train on or to test; choose one between 0 and 1",
                 self.train
-            )));
+            ))),
         }
+    }
+
+    /// The training and the test windows, both in order of time.
+    pub fn apply(&self, frame: &Frame, seed: u64) -> Result<(Frame, Frame)> {
+        self.check()?;
         let rows = frame.rows();
         let count = (rows as f64 * self.train) as usize;
         Ok(match self.kind {

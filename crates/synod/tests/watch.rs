@@ -233,6 +233,9 @@ fn bad_input_is_an_error_that_says_what_to_do_or_a_stated_behaviour() {
     )
     .expect("written");
     fails("there is no detector \"oracle\"", 2);
+    let divided = text.replace("train = 0.6", "train = 1.5");
+    fs::write(site.path().join("site.toml"), divided).expect("written");
+    fails("a training share of 1.5", 2);
     fs::write(site.path().join("site.toml"), text.replace("n*.csv", "x*.csv")).expect("written");
     fails("x*.csv", 1);
     fs::write(site.path().join("site.toml"), &text).expect("written");

@@ -19,6 +19,8 @@ pub(crate) fn open(
 ) -> Result<(Box<dyn History>, String)> {
     let split = config.split.unwrap_or_default();
     let split = other.map_or(split, |kind| Split { kind, ..split });
+    // Before hours of data are read or generated.
+    split.check().map_err(|e| Misuse(e.to_string()))?;
     if config.data.get_ref().kind != Kind::Synthetic {
         let files = Files::of(config, path, split)?;
         let split = files.split();
