@@ -81,8 +81,9 @@ impl Marks {
         Mark::with(marks.and_then(|m| m.members.get(index)), own)
     }
 
+    /// Others may only calm a node: one whose scores vary more than theirs knows best what is no alarm on it.
     fn unit(marks: Option<&Marks>, own: Spread) -> Spread {
-        Mark::with(marks.and_then(|m| m.unit.as_ref()), own)
+        Mark::with(marks.and_then(|m| m.unit.as_ref()), own).at_least(own)
     }
 }
 
@@ -224,4 +225,35 @@ fn leave_out(keep: &mut [bool], sizes: &[f32], share: f64) {
         .zip(sizes)
         .filter(|(_, s)| **s > limit)
         .for_each(|(k, _)| *k = false);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_calm_a_node_and_never_make_it_more_easily_alarmed() {
+        let own = Spread::new(0.2, 1.0);
+        let measured = |others: Spread| {
+            let unit = Some(Mark {
+                spread: others,
+                own: 0.5,
+            });
+            Marks::unit(
+                Some(&Marks {
+                    members: vec![],
+                    unit,
+                }),
+                own,
+            )
+        };
+        assert_eq!(
+            measured(Spread::new(0.0, 0.5)),
+            own,
+            "calmer others change nothing"
+        );
+        let wilder = measured(Spread::new(1.0, 4.0));
+        assert!((wilder.middle - 0.6).abs() < 1e-6 && (wilder.distance - 2.0).abs() < 1e-6);
+        assert_eq!(Marks::unit(None, own), own);
+    }
 }

@@ -80,6 +80,11 @@ impl Spread {
             distance.exp(),
         )
     }
+
+    /// Neither its middle nor its distance below another's.
+    pub(super) fn at_least(&self, other: Spread) -> Spread {
+        Spread::new(self.middle.max(other.middle), self.distance.max(other.distance))
+    }
 }
 
 impl Judge {
