@@ -130,18 +130,7 @@ impl Backtest {
         let verdicts = Calibrator::by(&self.alarm, model.reference(), model.step()).judge(&scored);
         let scores = scored.total;
         let alarms: Vec<bool> = verdicts.iter().map(|v| v.alarm).collect();
-        let merge = (ONE_EVENT / test.step().max(1)).max(1) as usize;
-        let scored = Scored {
-            scores: &scores,
-            alarms: &alarms,
-            truth: test.truth(),
-            step: test.step(),
-        };
-        let settings = Settings {
-            merge: merge + 1,
-            ..Settings::default()
-        };
-        let evaluation = evaluate(&scored, &settings)?;
+        let evaluation = evaluation(&scores, &alarms, test)?;
         let thresholds: Vec<f32> = verdicts.iter().map(|v| v.threshold).collect();
         let events = self::alarms(&model, test, &scores, &verdicts);
         let evidence =
@@ -161,6 +150,63 @@ impl Backtest {
             notes,
         })
     }
+
+    /// A node that listens to one detector at a time: to the second where `second_heard` says so, elsewhere to the first.
+    pub(crate) fn by_turns(
+        &self,
+        [first, second]: [&NodeResult; 2],
+        second_heard: &[bool],
+        test: &Frame,
+    ) -> Result<NodeResult> {
+        let last = match second_heard.last() {
+            Some(true) => second,
+            _ => first,
+        };
+        if second_heard.windows(2).all(|pair| pair[0] == pair[1]) {
+            return Ok(last.clone());
+        }
+        let heard = |i: usize| if second_heard[i] { second } else { first };
+        let windows = 0..second_heard.len();
+        let scores: Vec<f32> = windows.clone().map(|i| heard(i).scores[i]).collect();
+        let alarms: Vec<bool> = windows.clone().map(|i| heard(i).alarms[i]).collect();
+        let events_of = |node: &NodeResult| {
+            let verdict = |i: usize| Verdict {
+                threshold: node.thresholds[i],
+                alarm: node.alarms[i] && std::ptr::eq(heard(i), node),
+            };
+            let verdicts: Vec<Verdict> = windows.clone().map(verdict).collect();
+            self::alarms(&node.model, test, &node.scores, &verdicts)
+        };
+        let mut events = [events_of(first), events_of(second)].concat();
+        events.sort_by_key(|alarm| alarm.from);
+        let evidence =
+            (self.evidence && !events.is_empty()).then(|| Evidence::of(&last.model, test, &scores, &events));
+        Ok(NodeResult {
+            evaluation: evaluation(&scores, &alarms, test)?,
+            thresholds: windows.map(|i| heard(i).thresholds[i]).collect(),
+            scores,
+            alarms,
+            events,
+            evidence,
+            ..last.clone()
+        })
+    }
+}
+
+/// What alarms are worth, those less than an hour apart taken as one.
+fn evaluation(scores: &[f32], alarms: &[bool], test: &Frame) -> Result<Evaluation> {
+    let merge = (ONE_EVENT / test.step().max(1)).max(1) as usize;
+    let scored = Scored {
+        scores,
+        alarms,
+        truth: test.truth(),
+        step: test.step(),
+    };
+    let settings = Settings {
+        merge: merge + 1,
+        ..Settings::default()
+    };
+    evaluate(&scored, &settings)
 }
 
 impl Outcome {

@@ -1,7 +1,9 @@
 //! Nodes that learn together: what each gains, and what none loses.
 
 use synod_detect::federated::{Averaging, Fleet, Keep, ROUNDS, Recent, compare, newcomers};
-use synod_detect::{AlarmPolicy, Backtest, Error, History, NodeModel, Outcome, Recipe, Result, Split};
+use synod_detect::{
+    AlarmPolicy, Backtest, Error, History, NodeModel, NodeResult, Outcome, Recipe, Result, Split,
+};
 use synod_telemetry::Frame;
 use synod_telemetry::synthetic::{Cluster, ClusterOptions, Metrics, Statistics};
 
@@ -79,15 +81,51 @@ fn with_little_to_learn_from_nodes_raise_fewer_false_alarms_together() {
         fpr(&found.local)
     );
     assert_eq!(found.choices.len(), 10);
-    for (choice, node) in found.choices.iter().zip(&found.personalised.nodes) {
-        let of = if choice.federated {
-            &found.federated
-        } else {
-            &found.local
+}
+
+#[test]
+fn a_node_listens_to_others_where_they_have_proven_better_and_is_as_alone_elsewhere() {
+    let site = Site::new(10, 240);
+    let short = Recent {
+        history: &site,
+        keep: Keep::Part(24),
+    };
+    let found = compare(&backtest(2), &short, &|| {}).expect("compared");
+    let mut by_turns = 0;
+    for (i, choice) in found.choices.iter().enumerate() {
+        let [alone, together, chosen] =
+            [&found.local, &found.federated, &found.personalised].map(|o| &o.nodes[i]);
+        assert_eq!(choice.node, chosen.node);
+        let windows = chosen.scores.len();
+        let said = |of: &NodeResult, w: usize| (of.scores[w], of.thresholds[w], of.alarms[w]);
+        let differ = |w: &usize| said(alone, *w) != said(together, *w);
+        let heard = (0..windows).filter(differ).map(|w| match said(chosen, w) {
+            it if it == said(together, w) => true,
+            it => {
+                assert_eq!(it, said(alone, w), "window {w} is of neither");
+                false
+            }
+        });
+        let heard: Vec<bool> = heard.collect();
+        let share = heard.iter().filter(|h| **h).count() as f64 / heard.len() as f64;
+        assert!((share - choice.heard).abs() < 0.02, "{share} {choice:?}");
+        by_turns += usize::from(share > 0.0 && share < 1.0);
+        let covered = |w: usize| {
+            let at = chosen.times[w];
+            chosen.events.iter().any(|e| e.from <= at && at < e.to)
         };
-        let same = of.nodes.iter().find(|n| n.node == node.node).expect("the node");
-        assert_eq!(same.scores, node.scores, "a choice is one of the two");
+        assert!((0..windows).all(|w| !chosen.alarms[w] || covered(w)));
+        assert!(chosen.events.is_sorted_by_key(|e| e.from));
     }
+    assert!(by_turns > 0, "{:?}", found.choices);
+    let f1 = |outcome: &Outcome| outcome.mean.metrics.f1.expect("anomalies");
+    let worst = |outcome: &Outcome| {
+        let f1 = |o: &Outcome, i: usize| o.nodes[i].evaluation.metrics.f1.unwrap_or(0.0);
+        let changes = (0..10).map(|i| f1(outcome, i) - f1(&found.local, i));
+        changes.fold(f64::INFINITY, f64::min)
+    };
+    assert!(f1(&found.personalised) > f1(&found.local));
+    assert!(worst(&found.personalised) > worst(&found.federated));
 }
 
 #[test]
@@ -103,7 +141,7 @@ fn a_node_with_a_day_of_history_is_better_off_with_the_others() {
     );
     assert!(federated.mean.metrics.auroc > local.mean.metrics.auroc);
     assert!(
-        found.choices.iter().all(|choice| choice.federated),
+        found.choices.iter().all(|c| c.federated && c.heard > 0.0),
         "{:?}",
         found.choices
     );

@@ -1,10 +1,11 @@
 //! Nodes that learn alone beside nodes that learn together, on the same windows.
 
 use serde::Serialize;
-use synod_telemetry::Frame;
+use synod_telemetry::{Frame, Truth};
 
 use super::fleet::{Fleet, Learnt, Told, check};
 use super::recent::Keep;
+use super::trust::others_heard;
 use crate::backtest::{Backtest, History, NodeResult, Outcome};
 use crate::error::{Error, Result};
 use crate::features::Scales;
@@ -25,14 +26,19 @@ pub struct Compared {
     pub local: Outcome,
     /// Every node with the others.
     pub federated: Outcome,
-    /// Every node as it chose, before any test window.
+    /// Every node as it chose.
     pub personalised: Outcome,
     /// The choices.
     pub choices: Vec<Choice>,
 }
 
-/// How a node chose on the last quarter of its own training time, without labels: it learns with others unless they make
-/// its windows, or those of most nodes, clearly harder to foretell. One that has just joined goes by the others alone.
+/// How a node chose.
+///
+/// On the last quarter of its own training time, without labels, it decides whether the others are of its kind: it learns
+/// with them unless they make its windows, or those of most nodes, clearly harder to foretell. One that has just joined goes
+/// by the others alone. One that learns with others has two detectors, and listens to its own until the others' has proven
+/// better on its past windows, as far as it is known what these were. Who has just joined, or has no labels, listens to the
+/// others from the first.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Choice {
     /// The node.
@@ -42,6 +48,8 @@ pub struct Choice {
     /// How much better others let it foretell its windows, in log density per metric; of one that has just joined, how much
     /// better they do so for the middle of the others.
     pub gain: f64,
+    /// The share of the test windows in which it listened to the detector that it learnt with others.
+    pub heard: f64,
 }
 
 /// A loss in log density per metric that is too small to tell nodes of another kind.
@@ -51,6 +59,14 @@ const TOLERATED: f64 = 0.015;
 struct Both {
     alone: Draft,
     together: Learnt,
+}
+
+/// A node whose test windows were judged in every way.
+struct Judged {
+    alone: NodeResult,
+    together: NodeResult,
+    chosen: NodeResult,
+    choice: Choice,
 }
 
 /// Runs a backtest of both ways of learning. Calls `done` after every node of every round.
@@ -89,16 +105,15 @@ pub fn newcomers(
 }
 
 impl Compared {
-    fn of(judged: Vec<Result<(NodeResult, NodeResult, Choice)>>) -> Result<Compared> {
+    fn of(judged: Vec<Result<Judged>>) -> Result<Compared> {
         let (mut local, mut federated, mut personalised, mut choices) = (vec![], vec![], vec![], vec![]);
         for one in judged {
             match one {
-                Ok((alone, together, choice)) => {
-                    let chosen = if choice.federated { &together } else { &alone };
-                    personalised.push(Ok(chosen.clone()));
-                    local.push(Ok(alone));
-                    federated.push(Ok(together));
-                    choices.push(choice);
+                Ok(node) => {
+                    local.push(Ok(node.alone));
+                    federated.push(Ok(node.together));
+                    personalised.push(Ok(node.chosen));
+                    choices.push(node.choice);
                 }
                 Err(error) => {
                     let again = |error: &Error| Err(Error::Setting(error.to_string()));
@@ -124,6 +139,7 @@ impl Choice {
             node: node.to_owned(),
             federated: gain.min(middle) > -TOLERATED,
             gain,
+            heard: 0.0,
         }
     }
 }
@@ -231,28 +247,50 @@ impl<'a> Gathering<'a> {
         both.together.draft.unit(Some(&marks))
     }
 
-    /// Judges a node's test windows both ways, and lets it choose beforehand.
-    fn judged(
-        &self,
-        fleet: &Fleet,
-        index: usize,
-        both: &Result<Both>,
-        middle: f64,
-    ) -> Result<(NodeResult, NodeResult, Choice)> {
+    /// Judges a node's test windows in every way.
+    fn judged(&self, fleet: &Fleet, index: usize, both: &Result<Both>, middle: f64) -> Result<Judged> {
         let both = both.as_ref().map_err(|e| Error::Setting(e.to_string()))?;
-        let (_, test, notes) = self.history.node(index)?;
+        let (train, test, notes) = self.history.node(index)?;
         let marks = fleet.marks(&both.together);
         let choice = Choice::of(test.node(), both.together.gain, middle);
         let local = both.alone.clone().finish(None);
         let federated = both.together.draft.clone().finish(Some(&marks));
-        Ok((
+        let labelled = train.truth().iter().any(|t| *t != Truth::Unknown);
+        let results = [
             self.backtest.judge(local, &test, notes.clone())?,
             self.backtest.judge(federated, &test, notes)?,
-            choice,
-        ))
+        ];
+        self.chosen(results, choice, !labelled, &test)
     }
 
-    /// Judges a node that has just joined both ways. Its own windows are too few to try others on, so it goes by what the
+    /// Has a node listen to the detector that it learnt with others where that has proven better, `at_first` until then.
+    fn chosen(
+        &self,
+        [alone, together]: [NodeResult; 2],
+        mut choice: Choice,
+        at_first: bool,
+        test: &Frame,
+    ) -> Result<Judged> {
+        let heard = match choice.federated {
+            true => others_heard(
+                &alone.alarms,
+                &together.alarms,
+                test.truth(),
+                test.step(),
+                at_first,
+            ),
+            false => vec![false; test.rows()],
+        };
+        choice.heard = heard.iter().filter(|h| **h).count() as f64 / heard.len().max(1) as f64;
+        Ok(Judged {
+            chosen: self.backtest.by_turns([&alone, &together], &heard, test)?,
+            alone,
+            together,
+            choice,
+        })
+    }
+
+    /// Judges a node that has just joined in every way. Its own windows are too few to try others on, so it goes by what the
     /// others gain from each other.
     fn joined(
         &self,
@@ -261,7 +299,7 @@ impl<'a> Gathering<'a> {
         scales: &Option<Scales>,
         drafts: &[Result<Both>],
         keep: Keep,
-    ) -> Result<(NodeResult, NodeResult, Choice)> {
+    ) -> Result<Judged> {
         let both = drafts[index]
             .as_ref()
             .map_err(|e| Error::Setting(e.to_string()))?;
@@ -276,11 +314,12 @@ impl<'a> Gathering<'a> {
         let local = NodeModel::fit(&short, self.recipe())?;
         let federated = others.welcome(&short, self.recipe())?;
         let middle = middle(drafts, Some(index));
-        Ok((
+        let results = [
             self.backtest.judge(local, &test, notes.clone())?,
             self.backtest.judge(federated, &test, notes)?,
-            Choice::of(test.node(), middle, middle),
-        ))
+        ];
+        let choice = Choice::of(test.node(), middle, middle);
+        self.chosen(results, choice, true, &test)
     }
 }
 

@@ -4,6 +4,7 @@ use super::chart::{HEIGHT, WIDTH};
 use super::html::{Html, decimals, raw};
 use super::model::{Improvement, Report};
 use crate::evaluate::{Change, Interval, Mean, for_each_of};
+use crate::federated::{Choice, EARNED, FEWEST};
 
 /// Bars of a histogram.
 const BARS: usize = 21;
@@ -94,6 +95,38 @@ pub fn chance(nodes: usize) -> String {
     )
 }
 
+/// How nodes chose between learning alone and with others, in words; nothing if none had a choice.
+pub fn chosen(choices: &[Choice]) -> Option<String> {
+    if choices.is_empty() {
+        return None;
+    }
+    let together: Vec<&Choice> = choices.iter().filter(|c| c.federated).collect();
+    let alone = format!(
+        "{} of {} nodes chose to learn alone.",
+        choices.len() - together.len(),
+        choices.len()
+    );
+    if together.is_empty() {
+        return Some(alone);
+    }
+    let heard = together.iter().filter(|c| c.heard > 0.0).count();
+    let share = together.iter().map(|c| c.heard).sum::<f64>() / together.len() as f64;
+    Some(format!(
+        "{alone} Of the other {} nodes {heard} listened to the others, in {:.0} % of all windows.",
+        together.len(),
+        share * 100.0
+    ))
+}
+
+/// How a node chooses, in a sentence.
+pub fn choosing() -> String {
+    format!(
+        "A node learns alone if others make the last quarter of the training time harder to foretell, its own or most nodes'. \
+         One that learns with others listens to itself until they are known to lead on it by {EARNED} of F1, after at least \
+         {FEWEST} anomalies; one that has just joined or has no labels listens to them from the first."
+    )
+}
+
 /// A table of differences and a histogram over nodes for each comparison; nothing without one.
 pub(super) fn section(report: &Report) -> Html {
     if report.improvements.is_empty() {
@@ -103,11 +136,15 @@ pub(super) fn section(report: &Report) -> Html {
         .iter()
         .map(|(_, title, _)| html!("<th scope=\"col\">{}</th>", title));
     let compared = report.improvements.iter().map(|i| i.f1.len()).max();
+    let choosing = report.improvements.iter().any(|i| i.chosen.is_some());
     html!(
         "<section>\n<h2>Learning together</h2>\n<p>Means over nodes of the difference, with 95 % intervals from drawing nodes. \
-         A mean hides who loses: the pictures count nodes by how their F1 changed. {}</p>\n<div class=\"scroll\"><table>\n\
+         A mean hides who loses: the pictures count nodes by how their F1 changed. {}{}</p>\n<div class=\"scroll\"><table>\n\
          <thead><tr><th scope=\"col\">Difference</th>{}</tr></thead>\n<tbody>\n{}</tbody></table></div>\n{}</section>\n",
         chance(compared.unwrap_or(0)),
+        choosing
+            .then(|| format!(" {}", self::choosing()))
+            .unwrap_or_default(),
         Html::join(headings),
         Html::join(report.improvements.iter().map(row)),
         Html::join(report.improvements.iter().filter_map(histogram)),
@@ -156,12 +193,15 @@ fn histogram(improvement: &Improvement) -> Option<Html> {
     let most = counts.iter().copied().max().filter(|most| *most > 0)?;
     let (wide, better) = (WIDTH / BARS as i64, changes.iter().filter(|c| **c > 0.0).count());
     let worse = changes.iter().filter(|c| **c < 0.0).count();
+    let chosen = improvement.chosen.as_ref();
+    let chosen = chosen.map_or(String::new(), |words| format!(" {words}"));
     if better + worse == 0 {
         let nodes = changes.len();
         return Some(html!(
-            "<p>F1 is the same on all {} nodes with {}.</p>\n",
+            "<p>F1 is the same on all {} nodes with {}.{}</p>\n",
             nodes,
-            improvement.arm
+            improvement.arm,
+            chosen
         ));
     }
     let bar = |(i, count): (usize, &usize)| {
@@ -185,11 +225,12 @@ fn histogram(improvement: &Improvement) -> Option<Html> {
         improvement.arm
     );
     Some(html!(
-        "<figure>\n<figcaption>{}. {}</figcaption>\n<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\" width=\"100%\" height=\"120\" \
+        "<figure>\n<figcaption>{}. {}{}</figcaption>\n<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\" width=\"100%\" height=\"120\" \
          preserveAspectRatio=\"none\">{}</svg>\n<div style=\"display:flex;justify-content:space-between\" class=\"quiet\">\
          <span>−{}</span><span>unchanged</span><span>+{}</span></div>\n</figure>\n",
         label,
         losers(&improvement.f1),
+        chosen,
         WIDTH,
         HEIGHT,
         label,
@@ -245,8 +286,12 @@ mod tests {
         let who = "Hurt beyond chance: d (-0.400 [-0.500, -0.200]). Within chance, F1 fell on b (-0.100).";
         assert!(page.contains(who), "{page}");
         assert!(page.contains("its level is 99.75 %"));
+        report.improvements[0].chosen = Some("None chose.".to_owned());
+        let page = self::page(&report);
+        assert!(page.contains("b (-0.100). None chose.</figcaption>") && page.contains("by 0.03 of F1"));
         report.improvements[0].f1 = [("a".to_owned(), Change::default())].into();
-        assert!(self::page(&report).contains("F1 is the same on all 1 nodes with federated &lt;1&gt;."));
+        let same = "F1 is the same on all 1 nodes with federated &lt;1&gt;. None chose.";
+        assert!(self::page(&report).contains(same));
     }
 
     fn change(f1: f64, high: f64) -> Change {
@@ -256,6 +301,23 @@ mod tests {
             telling: true,
             ..Change::default()
         }
+    }
+
+    #[test]
+    fn it_is_said_how_many_learn_alone_and_how_much_others_are_listened_to() {
+        let choice = |federated, heard| Choice {
+            node: "n".to_owned(),
+            federated,
+            gain: 0.0,
+            heard,
+        };
+        assert_eq!(chosen(&[]), None);
+        let said = |choices: &[Choice]| chosen(choices).expect("words");
+        assert_eq!(said(&[choice(false, 0.0)]), "1 of 1 nodes chose to learn alone.");
+        assert_eq!(
+            said(&[choice(true, 0.5), choice(true, 0.0), choice(false, 0.0)]),
+            "1 of 3 nodes chose to learn alone. Of the other 2 nodes 1 listened to the others, in 25 % of all windows."
+        );
     }
 
     #[test]

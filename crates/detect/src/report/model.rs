@@ -80,6 +80,8 @@ pub struct Improvement {
     pub mean: Mean,
     /// How the F1 of every node that has one changed.
     pub f1: BTreeMap<String, Change>,
+    /// How nodes chose, in words, if they did.
+    pub chosen: Option<String>,
 }
 
 /// A stretch of time from `start` up to, not including, `end`.

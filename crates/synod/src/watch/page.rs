@@ -6,6 +6,7 @@ use std::ops::Range;
 use synod_detect::evaluate::EventKind;
 use synod_detect::report::{
     Alarm, AlarmPeriod, Arm, Cause, DroppedMetric, Example, Heatmap, Improvement, NodeSeries, Period, Report,
+    chosen,
 };
 use synod_detect::{Alarm as Found, AlarmBudget, History, NodeResult, peers};
 use synod_telemetry::Truth;
@@ -97,6 +98,7 @@ fn improvement(comparison: &table::Comparison<'_>) -> Improvement {
         against: comparison.against.name.clone(),
         mean: comparison.mean.clone(),
         f1: comparison.f1.clone(),
+        chosen: chosen(&comparison.arm.choices),
     }
 }
 

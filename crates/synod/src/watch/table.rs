@@ -8,7 +8,7 @@ use synod_detect::evaluate::{
     Bootstrap, Change, Mean, Metrics, Paired, beyond_chance, for_each_of, mean_difference,
 };
 use synod_detect::federated::Choice;
-use synod_detect::report::{chance, listed, losers};
+use synod_detect::report::{chance, choosing, chosen, listed, losers};
 use synod_detect::{AlarmBudget, NodeResult, Outcome};
 
 /// An arm of a comparison: a detector, its alarms and what came of it.
@@ -138,17 +138,15 @@ pub(crate) fn differences(
     for comparison in comparisons {
         writeln!(out, "{}: {}", comparison.arm.name, losers(&comparison.f1))?;
     }
-    for arm in arms.iter().filter(|arm| !arm.choices.is_empty()) {
-        let alone = arm.choices.iter().filter(|c| !c.federated).count();
-        match alone {
-            0 => writeln!(out, "{}: no node chose to learn alone.", arm.name)?,
-            _ => writeln!(
-                out,
-                "{}: {alone} of {} nodes chose to learn alone: others make the last quarter of the training time harder to foretell, theirs or most nodes'.",
-                arm.name,
-                arm.choices.len()
-            )?,
-        }
+    let chosen: Vec<_> = arms
+        .iter()
+        .filter_map(|a| chosen(&a.choices).map(|words| (&a.name, words)))
+        .collect();
+    if !chosen.is_empty() {
+        writeln!(out, "{}", choosing())?;
+    }
+    for (name, words) in chosen {
+        writeln!(out, "{name}: {words}")?;
     }
     Ok(())
 }
