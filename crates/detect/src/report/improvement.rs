@@ -136,15 +136,16 @@ pub(super) fn section(report: &Report) -> Html {
         .iter()
         .map(|(_, title, _)| html!("<th scope=\"col\">{}</th>", title));
     let compared = report.improvements.iter().map(|i| i.f1.len()).max();
-    let choosing = report.improvements.iter().any(|i| i.chosen.is_some());
+    let choosing = match report.improvements.iter().any(|i| i.chosen.is_some()) {
+        true => format!(" {}", self::choosing()),
+        false => String::new(),
+    };
     html!(
         "<section>\n<h2>Learning together</h2>\n<p>Means over nodes of the difference, with 95 % intervals from drawing nodes. \
          A mean hides who loses: the pictures count nodes by how their F1 changed. {}{}</p>\n<div class=\"scroll\"><table>\n\
          <thead><tr><th scope=\"col\">Difference</th>{}</tr></thead>\n<tbody>\n{}</tbody></table></div>\n{}</section>\n",
         chance(compared.unwrap_or(0)),
-        choosing
-            .then(|| format!(" {}", self::choosing()))
-            .unwrap_or_default(),
+        choosing,
         Html::join(headings),
         Html::join(report.improvements.iter().map(row)),
         Html::join(report.improvements.iter().filter_map(histogram)),

@@ -6,7 +6,7 @@ use synod_detect::federated::{Averaging, Choice, Compared, Keep, ROUNDS, Recent,
 use synod_detect::{Backtest, History, Outcome, Recipe};
 use synod_federate::strategy;
 
-use super::run::bar;
+use super::progress::Progress;
 use super::table::Arm;
 
 /// The `[federation]` table.
@@ -127,20 +127,20 @@ pub(crate) fn arms(
             history: nodes,
             keep: Keep::Part(*part),
         };
-        let bar = bar(&format!("{prefix}federated{size}"), ROUNDS * nodes.nodes());
-        let learnt = learnt(config, &backtest, &history, &|| bar.inc(1))?;
-        bar.finish_and_clear();
+        let progress = Progress::new(&format!("{prefix}federated{size}"), ROUNDS * nodes.nodes());
+        let learnt = learnt(config, &backtest, &history, &|| progress.step())?;
+        progress.finish();
         add(&mut arms, learnt, &ways, &backtest, (prefix, &size));
     }
     if let Some(days) = config.cold_start_days {
         let keep = Keep::Seconds((days * 86_400.0) as i64);
-        let bar = bar(&format!("{prefix}cold start"), ROUNDS * nodes.nodes());
+        let progress = Progress::new(&format!("{prefix}cold start"), ROUNDS * nodes.nodes());
         let quiet = Backtest {
             evidence: false,
             ..backtest.clone()
         };
-        let joined = outcomes(newcomers(&quiet, nodes, keep, &|| bar.inc(1))?);
-        bar.finish_and_clear();
+        let joined = outcomes(newcomers(&quiet, nodes, keep, &|| progress.step())?);
+        progress.finish();
         add(&mut arms, joined, &ways, &quiet, (prefix, &format!(" {days} d")));
     }
     for (index, problem) in arms.first().map_or(&[][..], |a| &a.outcome.failed) {

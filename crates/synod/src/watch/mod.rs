@@ -4,6 +4,7 @@ pub(crate) mod config;
 mod federation;
 mod history;
 mod page;
+mod progress;
 mod run;
 mod score;
 mod table;

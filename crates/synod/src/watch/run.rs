@@ -5,11 +5,11 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use synod_detect::{AlarmBudget, AlarmPolicy, Backtest, History, Recipe, SplitKind};
 
 use super::config::{Config, Judged, Kind};
+use super::progress::Progress;
 use super::table::{self, Arm};
 use super::{federation, history, page};
 use crate::train::Misuse;
@@ -197,10 +197,10 @@ fn backtest(plan: &Plan, asked: Option<usize>, evidence: bool) -> Backtest {
 }
 
 fn one(plan: &Plan, nodes: &dyn History, asked: Option<usize>, evidence: bool) -> Result<Arm> {
-    let bar = bar(&plan.name, nodes.nodes());
+    let progress = Progress::new(&plan.name, nodes.nodes());
     let backtest = backtest(plan, asked, evidence);
-    let outcome = backtest.run(nodes, &|| bar.inc(1))?;
-    bar.finish_and_clear();
+    let outcome = backtest.run(nodes, &|| progress.step())?;
+    progress.finish();
     for (index, problem) in &outcome.failed {
         eprintln!("synod: {}: node {index} was left out: {problem}", plan.name);
     }
@@ -228,13 +228,6 @@ fn label_rule(config: &Config) -> String {
 fn threads(asked: Option<usize>) -> usize {
     let all = || std::thread::available_parallelism().map_or(1, usize::from);
     asked.unwrap_or_else(all)
-}
-
-pub(super) fn bar(arm: &str, nodes: usize) -> ProgressBar {
-    let style = ProgressStyle::with_template("{msg:12} {bar:40} {pos}/{len}  {eta}");
-    let bar = ProgressBar::new(nodes as u64).with_message(arm.to_owned());
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar
 }
 
 /// Writes the run directory; every file is whole or absent.
