@@ -37,7 +37,7 @@ pub(crate) enum Way {
     Local,
     /// With the others.
     Federated,
-    /// As each node chooses on the last of its training windows.
+    /// As each node chooses: on the last of its training windows, and by what others proved to be worth on it.
     Personalised,
 }
 
