@@ -161,8 +161,8 @@ impl Draft {
 
     /// What the scores are, if members are measured by some marks.
     pub(crate) fn unit(&self, marks: Option<&Marks>) -> Found {
-        let reference = self.reference(marks);
-        Found::of(&reference, self.unit_of(&reference))
+        let measured = self.scores(marks, None);
+        Found::of(&measured, self.unit_of(&measured))
     }
 
     /// Healthy windows behind it.
@@ -172,25 +172,28 @@ impl Draft {
 
     /// The detector, whose scores are measured by itself and, as far as they count, by others.
     pub(crate) fn finish(mut self, marks: Option<&Marks>) -> NodeModel {
-        let mut reference = self.reference(marks);
+        let silence = self.node.silence.then_some(self.silence.as_slice());
+        let (mut reference, measured) = (self.scores(marks, silence), self.scores(marks, None));
         for (i, (judge, (levels, from))) in self.node.members.iter_mut().zip(&self.levels).enumerate() {
             judge.usual = Marks::member(marks, i, Spread::of(unseen(levels, *from)));
         }
-        self.node.unit = Marks::unit(marks, self.unit_of(&reference));
+        self.node.unit = Marks::unit(marks, self.unit_of(&measured));
         reference.iter_mut().for_each(|s| *s = self.node.unit.apply(*s));
         self.node.reference = reference;
         self.node
     }
 
-    fn unit_of(&self, reference: &[f32]) -> Spread {
+    /// The unit of scores without silence: a site whose collectors failed for an afternoon of a short history would else
+    /// measure everything by that.
+    fn unit_of(&self, measured: &[f32]) -> Spread {
         match self.typical {
-            true => Spread::typical(reference),
+            true => Spread::typical(measured),
             false => Spread::default(),
         }
     }
 
     /// The scores of the healthy training windows, without a unit.
-    fn reference(&self, marks: Option<&Marks>) -> Vec<f32> {
+    fn scores(&self, marks: Option<&Marks>, silence: Option<&[f32]>) -> Vec<f32> {
         let member = |(i, (levels, from)): (usize, &(Vec<f32>, usize))| {
             let (before, after) = levels.split_at((*from).min(levels.len()));
             let usual = Marks::member(marks, i, Spread::of(unseen(levels, *from)));
@@ -200,7 +203,6 @@ impl Draft {
             seen.chain(after.iter().map(|l| usual.apply(*l))).collect()
         };
         let scores: Vec<Vec<f32>> = self.levels.iter().enumerate().map(member).collect();
-        let silence = self.node.silence.then_some(self.silence.as_slice());
         let heard = hear(&self.node.members, &scores, silence).into_iter();
         let pairs = heard.zip(&self.healthy);
         pairs.filter(|(_, h)| **h).map(|(s, _)| s).collect()
@@ -255,5 +257,35 @@ mod tests {
         let wilder = measured(Spread::new(1.0, 4.0));
         assert!((wilder.middle - 0.6).abs() < 1e-6 && (wilder.distance - 2.0).abs() < 1e-6);
         assert_eq!(Marks::unit(None, own), own);
+    }
+
+    /// Four days of twelve metrics, with what some cause does to them.
+    fn days(silent: std::ops::Range<usize>, seed: u64) -> Frame {
+        let mut state = seed;
+        let mut noise = move || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 40) as f32 / (1u64 << 24) as f32 - 0.5
+        };
+        let names = (0..12).map(|m| format!("m{m}")).collect();
+        let mut values = vec![];
+        for window in 0..400 {
+            let cause = noise();
+            values.extend((0..12).map(|m| match silent.contains(&window) {
+                true => f32::NAN,
+                false => cause * m as f32 + noise(),
+            }));
+        }
+        let times = (0..400).map(|w| 900 * w).collect();
+        Frame::new("n", 900, times, names, values).expect("a frame")
+    }
+
+    #[test]
+    fn an_afternoon_without_collectors_does_not_make_a_node_deaf() {
+        let high = |silent| {
+            let model = NodeModel::fit(&days(silent, 1), &Recipe::standard(1)).expect("a model");
+            quantile(&model.score(&days(0..0, 2)).total, 0.98)
+        };
+        let (with, without) = (high(200..216), high(0..0));
+        assert!(with > 0.5 * without && with < 2.0 * without, "{with} {without}");
     }
 }
