@@ -1,5 +1,7 @@
 //! What learning with others is worth, and to whom.
 
+use std::collections::BTreeMap;
+
 use super::chart::{HEIGHT, WIDTH};
 use super::html::{Html, decimals, raw};
 use super::model::{Improvement, Report};
@@ -116,6 +118,20 @@ pub fn chosen(choices: &[Choice]) -> Option<String> {
         together.len(),
         share * 100.0
     ))
+}
+
+/// How many of the nodes that others hurt are as good as alone once they choose, by chance or not; nothing if nobody was hurt.
+pub fn back(together: &BTreeMap<String, Change>, chosen: &BTreeMap<String, Change>) -> Option<String> {
+    let fell = |change: &Change| change.f1 < 0.0;
+    let hurt: Vec<&String> = together.iter().filter(|(_, c)| fell(c)).map(|(n, _)| n).collect();
+    let back = hurt.iter().filter(|n| chosen.get(**n).is_some_and(|c| !fell(c)));
+    (!hurt.is_empty()).then(|| {
+        format!(
+            "Of {} nodes whose F1 fell together {} have at least what they have alone.",
+            hurt.len(),
+            back.count()
+        )
+    })
 }
 
 /// How a node chooses, in a sentence.
@@ -293,6 +309,22 @@ mod tests {
         report.improvements[0].f1 = [("a".to_owned(), Change::default())].into();
         let same = "F1 is the same on all 1 nodes with federated &lt;1&gt;. None chose.";
         assert!(self::page(&report).contains(same));
+    }
+
+    #[test]
+    fn it_is_said_how_many_of_those_whom_others_hurt_come_back() {
+        let changes = |f1: [f64; 3]| {
+            let named = ["a", "b", "c"].map(str::to_owned).into_iter();
+            named
+                .zip(f1.map(|f1| change(f1, 1.0)))
+                .collect::<BTreeMap<_, _>>()
+        };
+        let together = changes([-0.1, -0.2, 0.3]);
+        assert_eq!(
+            back(&together, &changes([0.0, -0.001, -0.1])).as_deref(),
+            Some("Of 2 nodes whose F1 fell together 1 have at least what they have alone.")
+        );
+        assert_eq!(back(&changes([0.0; 3]), &together), None, "nobody was hurt");
     }
 
     fn change(f1: f64, high: f64) -> Change {

@@ -17,7 +17,7 @@ mod nodes;
 mod results;
 mod time;
 
-pub use improvement::{chance, choosing, chosen, listed, losers};
+pub use improvement::{back, chance, choosing, chosen, listed, losers};
 pub use model::{
     Alarm, AlarmPeriod, Arm, Cause, DroppedMetric, Example, Heatmap, Improvement, NodeSeries, Period, Report,
 };

@@ -6,7 +6,6 @@ use std::ops::Range;
 use synod_detect::evaluate::EventKind;
 use synod_detect::report::{
     Alarm, AlarmPeriod, Arm, Cause, DroppedMetric, Example, Heatmap, Improvement, NodeSeries, Period, Report,
-    chosen,
 };
 use synod_detect::{Alarm as Found, AlarmBudget, History, NodeResult, peers};
 use synod_telemetry::Truth;
@@ -62,7 +61,7 @@ pub(super) fn report(
         seed: context.seed,
         config: context.config.to_owned(),
         arms: arms.iter().map(arm).collect(),
-        improvements: comparisons.iter().map(improvement).collect(),
+        improvements: comparisons.iter().map(|c| improvement(c, comparisons)).collect(),
         nodes: results.iter().map(series).collect(),
         alarms: shown
             .iter()
@@ -92,13 +91,13 @@ fn arm(arm: &table::Arm) -> Arm {
     }
 }
 
-fn improvement(comparison: &table::Comparison<'_>) -> Improvement {
+fn improvement(comparison: &table::Comparison<'_>, all: &[table::Comparison<'_>]) -> Improvement {
     Improvement {
         arm: comparison.arm.name.clone(),
         against: comparison.against.name.clone(),
         mean: comparison.mean.clone(),
         f1: comparison.f1.clone(),
-        chosen: chosen(&comparison.arm.choices),
+        chosen: comparison.chosen(all),
     }
 }
 

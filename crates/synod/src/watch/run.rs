@@ -113,7 +113,7 @@ pub(crate) fn run(request: &Request<'_>) -> Result<()> {
     {
         writeln!(out, "{above}")?;
     }
-    table::differences(&mut out, &arms, &comparisons)?;
+    table::differences(&mut out, &comparisons)?;
     if request.both_splits && config.federation.is_none() {
         writeln!(out, "{}", splits(&arms))?;
     }

@@ -8,7 +8,7 @@ use synod_detect::evaluate::{
     Bootstrap, Change, Mean, Metrics, Paired, beyond_chance, for_each_of, mean_difference,
 };
 use synod_detect::federated::Choice;
-use synod_detect::report::{chance, choosing, chosen, listed, losers};
+use synod_detect::report::{back, chance, choosing, chosen, listed, losers};
 use synod_detect::{AlarmBudget, NodeResult, Outcome};
 
 /// An arm of a comparison: a detector, its alarms and what came of it.
@@ -39,6 +39,16 @@ impl Comparison<'_> {
     fn hurt(&self) -> Vec<&String> {
         let hurt = self.f1.iter().filter(|(_, change)| change.hurt());
         hurt.map(|(node, _)| node).collect()
+    }
+
+    /// How nodes chose and what came of it, in words, if they did.
+    pub(crate) fn chosen(&self, all: &[Comparison<'_>]) -> Option<String> {
+        let words = chosen(&self.arm.choices)?;
+        let without_choice =
+            |other: &&Comparison<'_>| other.against.name == self.against.name && other.arm.choices.is_empty();
+        let together = all.iter().find(without_choice);
+        let back = together.and_then(|together| back(&together.f1, &self.f1));
+        Some(back.map_or(words.clone(), |back| format!("{words} {back}")))
     }
 }
 
@@ -92,11 +102,7 @@ const DIFFERENCES: [(&str, &str, usize); 6] = [
 ];
 
 /// Prints what arms have over those they are compared with; nothing if there are none.
-pub(crate) fn differences(
-    out: &mut impl Write,
-    arms: &[Arm],
-    comparisons: &[Comparison<'_>],
-) -> std::io::Result<()> {
+pub(crate) fn differences(out: &mut impl Write, comparisons: &[Comparison<'_>]) -> std::io::Result<()> {
     let wide = comparisons
         .iter()
         .map(|c| c.arm.name.len() + c.against.name.len() + 6)
@@ -138,9 +144,9 @@ pub(crate) fn differences(
     for comparison in comparisons {
         writeln!(out, "{}: {}", comparison.arm.name, losers(&comparison.f1))?;
     }
-    let chosen: Vec<_> = arms
+    let chosen: Vec<_> = comparisons
         .iter()
-        .filter_map(|a| chosen(&a.choices).map(|words| (&a.name, words)))
+        .filter_map(|c| c.chosen(comparisons).map(|words| (&c.arm.name, words)))
         .collect();
     if !chosen.is_empty() {
         writeln!(out, "{}", choosing())?;
