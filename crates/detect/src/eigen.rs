@@ -1,5 +1,6 @@
-//! The largest eigenvalues of a covariance.
+//! The largest eigenvalues of a covariance, soon and in single precision; [`synod_federate::moments::eigen`] is the exact way.
 
+use synod_federate::moments::eigen::diagonalise;
 use synod_kernels::{Epilogue, Matrix, Simd, gemm, gemm_workspace};
 
 /// More directions than this are never asked for.
@@ -8,6 +9,8 @@ pub(crate) const MOST: usize = 64;
 /// Passes of the subspace iteration from a start that knows nothing, and from one that is nearly right.
 const PASSES: usize = 24;
 const WARM_PASSES: usize = 4;
+/// What may be left beside a diagonal, as a share of all squares: it is below what single precision tells.
+const LEFT: f64 = 1e-15;
 
 /// Directions of large variance, the largest first.
 #[derive(Clone, Debug, PartialEq)]
@@ -114,7 +117,7 @@ fn ritz(basis: &[f32], matrix: &[f32], k: usize, n: usize) -> Directions {
     multiply(basis, matrix, k, n, &mut image);
     let entry = |i: usize| dot(&basis[i / k * n..][..n], &image[i % k * n..][..n]);
     let mut small: Vec<f64> = (0..k * k).map(entry).collect();
-    let turn = jacobi(&mut small, k);
+    let turn = diagonalise(&mut small, k, LEFT);
     let mut order: Vec<usize> = (0..k).collect();
     order.sort_by(|a, b| small[b * k + b].total_cmp(&small[a * k + a]));
     let values = order.iter().map(|&i| small[i * k + i].max(0.0)).collect();
@@ -132,48 +135,6 @@ fn ritz(basis: &[f32], matrix: &[f32], k: usize, n: usize) -> Directions {
         vectors.extend(mixed.iter().map(|m| *m as f32));
     }
     Directions { values, vectors }
-}
-
-/// Diagonalises a small symmetric matrix in place by plane rotations; the rows of the result are the eigenvectors. What is
-/// left beside the diagonal is below what single precision tells.
-fn jacobi(a: &mut [f64], k: usize) -> Vec<f64> {
-    let mut turn = vec![0.0; k * k];
-    (0..k).for_each(|i| turn[i * k + i] = 1.0);
-    for _sweep in 0..30 {
-        let off: f64 = (0..k * k).filter(|i| i / k != i % k).map(|i| a[i] * a[i]).sum();
-        let all: f64 = a.iter().map(|x| x * x).sum();
-        if off <= 1e-15 * all {
-            break;
-        }
-        for p in 0..k {
-            for q in p + 1..k {
-                rotate(a, &mut turn, k, p, q);
-            }
-        }
-    }
-    turn
-}
-
-fn rotate(a: &mut [f64], turn: &mut [f64], k: usize, p: usize, q: usize) {
-    let apq = a[p * k + q];
-    if apq == 0.0 {
-        return;
-    }
-    let theta = (a[q * k + q] - a[p * k + p]) / (2.0 * apq);
-    let t = theta.signum() / (theta.abs() + (theta * theta + 1.0).sqrt());
-    let t = if theta == 0.0 { 1.0 } else { t };
-    let c = 1.0 / (t * t + 1.0).sqrt();
-    let s = t * c;
-    for i in 0..k {
-        let (x, y) = (a[i * k + p], a[i * k + q]);
-        (a[i * k + p], a[i * k + q]) = (c * x - s * y, s * x + c * y);
-    }
-    for i in 0..k {
-        let (x, y) = (a[p * k + i], a[q * k + i]);
-        (a[p * k + i], a[q * k + i]) = (c * x - s * y, s * x + c * y);
-        let (x, y) = (turn[p * k + i], turn[q * k + i]);
-        (turn[p * k + i], turn[q * k + i]) = (c * x - s * y, s * x + c * y);
-    }
 }
 
 #[cfg(test)]

@@ -31,6 +31,18 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// The factor on the learning rate in a round, from 0: schedules count rounds where training alone counts epochs, and
+    /// all of a round is as in its middle.
+    pub(crate) fn rate_factor(&self, round: u64) -> f32 {
+        self.optimizer.schedule.factor(round as f64 + 0.5)
+    }
+
+    /// Whether what a client sends is a sum of gradients, each times the learning rate.
+    pub(crate) fn steps_are_plain(&self) -> bool {
+        let rule = Optimizer::sgd(self.optimizer.rate).rule;
+        self.optimizer.rule == rule
+    }
+
     /// What remains of the last step's velocity, if the optimiser has one.
     pub(crate) fn momentum(&self) -> f64 {
         match self.optimizer.rule {

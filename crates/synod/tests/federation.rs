@@ -99,6 +99,44 @@ fn a_federation_learns_and_says_what_it_sent_and_whom_it_lost() {
 }
 
 #[test]
+fn where_no_model_is_shared_whole_clients_judge_what_they_have() {
+    let table = |personal: &str| {
+        format!(
+            "[federation]\nclients = 12\nrounds = 20\nfraction = 0.5\npartition = {{ shards = 2 }}\npersonal = {personal}"
+        )
+    };
+    let fedper = table(r#"{ kind = "fedper", private = ["layer1.*"] }"#);
+    let folder = folder(&fedper);
+    let refused = run(folder.path(), &[]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(said.contains("holdout = 0.2"), "{said}");
+    config(folder.path(), &(fedper + "\nholdout = 0.2\ntarget = 0.9"));
+    let said = summary(folder.path(), &[]);
+    assert_eq!(said["measured_on"], "clients' held-back");
+    assert!(
+        said["accuracy"].as_f64() > Some(0.85) && said["rounds_to_target"].is_number(),
+        "{said}"
+    );
+    assert!(said["per_client"]["shared"].is_null() && said["per_client"]["own"]["mean"].is_number());
+    let lines = |runs: &Path| fs::read_to_string(runs.join("clouds/clients.jsonl")).expect("written");
+    let clients = lines(&folder.path().join("runs"));
+    assert_eq!(clients.lines().count(), 12);
+    let first: Value = serde_json::from_str(clients.lines().next().expect("a line")).expect("JSON");
+    assert!(
+        first["rows"] == 10 && first["shared"].is_null() && first["own"].is_number(),
+        "{first}"
+    );
+    config(
+        folder.path(),
+        &(table(r#"{ kind = "ifca", clusters = 2 }"#) + "\nholdout = 0.2"),
+    );
+    let said = summary(folder.path(), &["--force"]);
+    assert_eq!(said["models"], 2);
+    assert!(folder.path().join("runs/clouds/model-2.safetensors").exists());
+}
+
+#[test]
 fn a_federation_that_is_killed_goes_on_to_the_same_bits() {
     let federation = "[federation]\nclients = 20\nrounds = 60\nfraction = 0.5\nstrategy = \"scaffold\"\ncompression = \"1-bit\"\n\
         behaviour = { dropout = 0.1, speed_spread = 0.5 }";

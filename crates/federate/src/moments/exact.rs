@@ -6,7 +6,7 @@ use super::double::Double;
 
 /// The value of the lowest bit, as a power of two. Finite `f32` values are whole multiples of it; so are their products but for
 /// what is below 2^-192, which is cut off.
-const UNIT: i32 = -192;
+pub(super) const UNIT: i32 = -192;
 const LIMBS: usize = 8;
 
 /// A sum as a signed integer of 512 bits, the lowest first. 2^63 products of any two `f32` values fit.

@@ -51,15 +51,10 @@ impl Scaling {
         Scaling((0..moments.columns()).map(column).collect())
     }
 
-    /// To median 0 and an interquartile range of 1, as closely as the bins tell: refine them for 0.25, 0.5 and 0.75 first.
+    /// To median 0 and an interquartile range of 1, as closely as the bins tell: refine them for 0.25, 0.5 and 0.75 first. A
+    /// column whose quartiles lie in one bin is only moved, as is one that never changes.
     pub fn robust(histograms: &Histograms) -> Scaling {
-        let column = |c| {
-            let quantile = |of| histograms.quantile(c, of);
-            let range = quantile(0.75)
-                .zip(quantile(0.25))
-                .map(|(upper, lower)| upper - lower);
-            Column::new(quantile(0.5), range)
-        };
+        let column = |c| Column::new(histograms.quantile(c, 0.5), histograms.between(c, 0.25, 0.75));
         Scaling((0..histograms.columns()).map(column).collect())
     }
 
@@ -86,5 +81,25 @@ impl Scaling {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Edges;
+    use super::*;
+
+    #[test]
+    fn a_column_that_mostly_stands_still_is_not_blown_up() {
+        let mut rows = vec![0.0f32; 90];
+        rows.extend([7.0; 10]);
+        let mut edges = Edges::even(&Moments::of(1, &rows).expect("sums"), 8).expect("edges");
+        for _pass in 0..4 {
+            let mut counted = Histograms::new(edges.clone());
+            counted.add(&rows).expect("counted");
+            let scale = Scaling::robust(&counted).columns().next();
+            assert_eq!(scale.map(|(_, scale)| scale), Some(1.0));
+            edges = counted.refine(&[0.25, 0.5, 0.75], 8, 0.0).expect("finer");
+        }
     }
 }

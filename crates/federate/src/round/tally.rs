@@ -65,6 +65,19 @@ tally! {
 }
 
 impl Tally {
+    /// Updates that arrived and were of no use.
+    pub fn in_vain(&self) -> u64 {
+        let refused = [
+            self.late,
+            self.duplicates,
+            self.conflicting,
+            self.stale,
+            self.unselected,
+            self.malformed,
+        ];
+        self.discarded + refused.iter().sum::<u64>()
+    }
+
     pub(super) fn stored(&mut self, upload: &Upload) {
         self.reported += 1;
         self.bytes = self.bytes.saturating_add(upload.bytes);

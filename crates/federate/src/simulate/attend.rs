@@ -8,7 +8,9 @@ use super::{Population, Settings};
 use crate::client::ClientId;
 use crate::error::{Error, Result};
 use crate::round::trace::{Behaviour, Fate, Work};
-use crate::round::{Action, Asynchronous, Digest, Engine, Event, Round, Span, Tally, Time, Upload, goal_of};
+use crate::round::{
+    self, Action, Asynchronous, Digest, Engine, Event, Round, Span, Tally, Time, Upload, goal_of,
+};
 use crate::select;
 use crate::strategy::Strategy;
 
@@ -127,6 +129,8 @@ pub(super) struct Effort<'a> {
     pub(super) settings: &'a Settings,
     pub(super) bytes_down: u64,
     pub(super) bytes_up: u64,
+    /// Rows after which a client stops, whatever its epochs.
+    pub(super) most_rows: Option<u64>,
 }
 
 impl Attendance {
@@ -143,11 +147,34 @@ impl Attendance {
         settings.behaviour.check()?;
         let goal = goal_of(settings.fraction, clients).min(clients as usize);
         let mut round = settings.round.clone();
+        let given = round::Settings::default();
+        for (key, is, instead) in [
+            ("goal", round.goal != given.goal, "`fraction`"),
+            (
+                "asynchronous",
+                round.asynchronous.is_some(),
+                "the strategies fedbuff and fedasync",
+            ),
+        ] {
+            if is {
+                return Err(Error::Setting(format!(
+                    "`{key}` comes from {instead} here; leave it out of `round`"
+                )));
+            }
+        }
         round.goal = goal;
         if settings.behaviour == Behaviour::default() {
             // Where nobody fails or is slow, to invite more would only favour some.
             round.over_selection = 1.0;
         }
+        let fewest = strategy.fewest();
+        if fewest > goal {
+            return Err(Error::Setting(format!(
+                "{} needs {fewest} updates with these settings, and a round takes {goal}; raise `fraction`",
+                strategy.name()
+            )));
+        }
+        round.minimum_fraction = round.minimum_fraction.max(fewest as f64 / goal as f64);
         let invited = (goal as f64 * round.over_selection).ceil().min(clients as f64);
         round.over_selection = (invited / goal as f64).max(1.0);
         round.asynchronous = strategy.asynchronous().map(|a| Asynchronous {
@@ -337,9 +364,17 @@ impl Attendance {
 
     fn set_to_work(&mut self, client: ClientId, round: Round, effort: &Effort<'_>) {
         self.forget(client);
+        let (samples, epochs) = (
+            effort.population.samples(client),
+            effort.settings.epochs.range().1 as u64,
+        );
+        let work = match effort.most_rows.filter(|most| *most < samples * epochs) {
+            Some(most) => (most, 1),
+            None => (samples, epochs),
+        };
         let work = Work {
-            samples: effort.population.samples(client),
-            epochs: effort.settings.epochs.range().1 as u64,
+            samples: work.0,
+            epochs: work.1,
             bytes_down: effort.bytes_down,
             bytes_up: effort.bytes_up,
         };

@@ -1,6 +1,5 @@
 //! What the shared model is worth, and what clients' own are.
 
-use serde::Serialize;
 use synod_nn::{Data, Measure};
 
 use super::Simulation;
@@ -15,16 +14,21 @@ const CHUNK: usize = 500;
 const FINE_TUNE: u64 = 0xf1;
 
 /// What a client's rows, held back from training, say.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClientMeasure {
     /// Whose.
     pub client: ClientId,
-    /// The rows.
-    pub rows: u64,
-    /// The accuracy of the shared model, or of the one of its cluster.
-    pub shared: f64,
-    /// The accuracy of the client's own model, where there is one.
-    pub own: Option<f64>,
+    /// Of the shared model, or of the one of its cluster; none where clients keep a part of it to themselves.
+    pub shared: Option<Measure>,
+    /// Of the client's own model, where there is one.
+    pub own: Option<Measure>,
+}
+
+impl ClientMeasure {
+    /// Of what the client uses: its own model, or else the shared one.
+    pub fn used(&self) -> Measure {
+        self.own.or(self.shared).unwrap_or_default()
+    }
 }
 
 /// Judges on all threads; parts are added up in the order of rows.
@@ -93,7 +97,10 @@ impl Simulation<'_> {
         let data = self.population.data(client);
         let examples = Examples { data, rows: &held };
         let mut weights = self.suited(worker, &Examples { data, rows: &train })?;
-        let shared = worker.measure(&weights, &examples)?;
+        let shared = match self.private.is_empty() {
+            true => Some(worker.measure(&weights, &examples)?),
+            false => None,
+        };
         let state = self.states.load(client)?;
         let own = match &self.settings.personal {
             Personal::Fedper { .. } | Personal::Fedbn => {
@@ -113,12 +120,7 @@ impl Simulation<'_> {
             _ => None,
         };
         let own = own.map(|w| worker.measure(&w, &examples)).transpose()?;
-        Ok(ClientMeasure {
-            client,
-            rows: shared.rows,
-            shared: shared.accuracy(),
-            own: own.map(|m| m.accuracy()),
-        })
+        Ok(ClientMeasure { client, shared, own })
     }
 
     /// The shared model that suits a client's training rows best.

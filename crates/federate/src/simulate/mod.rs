@@ -13,6 +13,7 @@ mod personal;
 mod population;
 mod settings;
 mod state;
+mod wire;
 mod work;
 
 use std::collections::BTreeMap;
@@ -21,7 +22,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use synod_nn::{Measure, Model};
+use synod_nn::{Measure, Model, Schedule};
 
 pub use self::attack::{Attack, Harm};
 pub use self::evaluate::ClientMeasure;
@@ -33,9 +34,9 @@ use self::attack::Villains;
 use self::attend::{Attendance, Effort, Present};
 use self::execute::Ended;
 use self::state::States;
+use self::wire::Wire;
 use self::work::{Job, Office};
 use crate::client::{ClientId, Examples, Plan, Task, Worker};
-use crate::compress::Layout;
 use crate::error::{Error, Result};
 use crate::random::Random;
 use crate::round::Tally;
@@ -50,9 +51,9 @@ const TRUSTED: u64 = 0x7257;
 pub struct Traffic {
     /// Models, to clients.
     pub down: u64,
-    /// Updates, to the server.
+    /// Updates, to the server, also those that came too late or for nothing.
     pub up: u64,
-    /// What the same updates would have been in full.
+    /// What the updates that were of use would have been in full.
     pub up_in_full: u64,
 }
 
@@ -92,7 +93,7 @@ pub struct Simulation<'a> {
     gathered: Vec<Vec<Gathering>>,
     states: States,
     private: Vec<Range<usize>>,
-    layout: Layout,
+    wire: Wire,
     villains: Villains,
     flipped: Option<Vec<f32>>,
     attendance: Attendance,
@@ -114,6 +115,7 @@ impl<'a> Simulation<'a> {
     ) -> Result<Simulation<'a>> {
         settings.check()?;
         let strategy = settings.strategy.build(f64::from(plan.optimizer.rate))?;
+        check_steps(&*strategy, &plan)?;
         let weights = [model.parameters(), model.buffers()].concat();
         let clusters = settings.personal.clusters();
         if clusters > 1 && strategy.asynchronous().is_some() {
@@ -145,9 +147,10 @@ impl<'a> Simulation<'a> {
         let offset = model.layout().len();
         let kept = kept.map(|e| e.range.start + offset..e.range.end + offset);
         let places: Vec<Range<usize>> = trained.chain(kept).collect();
+        let private = settings.personal.private(model)?;
         Ok(Simulation {
-            private: settings.personal.private(model)?,
-            layout: Layout::new(&places)?,
+            wire: Wire::new(&places, &private)?,
+            private,
             villains: Villains::new(settings.attack.as_ref(), population.clients(), settings.seed)?,
             flipped: flip.and_then(|_| flipped(population)),
             workers: (0..threads.max(1)).map(|_| Worker::new(model, plan)).collect(),
@@ -172,18 +175,25 @@ impl<'a> Simulation<'a> {
         self.round
     }
 
+    /// Whether there is one model that all clients share whole; else only clients' own rows can judge what they have.
+    pub fn has_one_model(&self) -> bool {
+        self.servers.len() == 1 && self.private.is_empty()
+    }
+
     /// The shared weights, or the first of several.
     pub fn weights(&self) -> &[f32] {
         &self.servers[0].weights
     }
 
-    /// A model with the shared weights.
-    pub fn model(&self) -> Model {
-        let mut model = self.model.clone();
-        let (parameters, buffers) = self.servers[0].weights.split_at(model.parameters().len());
-        model.parameters_mut().copy_from_slice(parameters);
-        model.buffers_mut().copy_from_slice(buffers);
-        model
+    /// The shared model; several with IFCA.
+    pub fn models(&self) -> impl Iterator<Item = Model> {
+        self.servers.iter().map(|server| {
+            let mut model = self.model.clone();
+            let (parameters, buffers) = server.weights.split_at(model.parameters().len());
+            model.parameters_mut().copy_from_slice(parameters);
+            model.buffers_mut().copy_from_slice(buffers);
+            model
+        })
     }
 
     /// Bytes moved so far.
@@ -199,11 +209,14 @@ impl<'a> Simulation<'a> {
     /// Holds one round: who comes, their work, the next model.
     pub fn round(&mut self) -> Result<Report> {
         let before = *self.attendance.tally();
-        let full = 4 * self.servers[0].weights.len() as u64;
+        let full = self.wire.bytes();
+        let variates = u64::from(self.strategy.work().variates);
+        let bytes_down = full * (self.servers.len() as u64 + variates);
         let effort = Effort {
             population: self.population,
             settings: &self.settings,
-            bytes_down: full * self.servers.len() as u64,
+            bytes_down,
+            most_rows: self.most_rows(),
             bytes_up: self.upload_bytes(),
         };
         let present = self.attendance.next(&effort)?;
@@ -214,9 +227,9 @@ impl<'a> Simulation<'a> {
         self.round += 1;
         self.states.commit(ended.stored.iter().copied(), self.round);
         self.diverged += ended.diverged;
-        let configured = self.attendance.tally().since(&before).selected;
-        self.traffic.down += configured * full * self.servers.len() as u64;
-        self.traffic.up += ended.bytes;
+        let happened = self.attendance.tally().since(&before);
+        self.traffic.down += happened.selected * bytes_down;
+        self.traffic.up += ended.bytes + happened.in_vain() * self.upload_bytes();
         self.traffic.up_in_full += ended.updates * full;
         Ok(Report {
             round: self.round,
@@ -231,12 +244,17 @@ impl<'a> Simulation<'a> {
     }
 
     fn upload_bytes(&self) -> u64 {
-        let variates = if self.strategy.work().variates {
-            4 * self.servers[0].weights.len() as u64
-        } else {
-            0
+        let variates = match self.strategy.work().variates {
+            true => self.wire.bytes(),
+            false => 0,
         };
-        self.settings.compression.size(&self.layout).bytes() as u64 + variates
+        self.wire.update_bytes(&self.settings.compression) + variates
+    }
+
+    /// The most rows that a client passes over in a round, as far as steps are limited.
+    fn most_rows(&self) -> Option<u64> {
+        let rows = self.settings.steps?.checked_mul(self.plan.batch?)?;
+        Some(rows as u64)
     }
 
     /// The update of the server's own training, for strategies that ask for it.
@@ -257,7 +275,10 @@ impl<'a> Simulation<'a> {
         let seed = Random::new(self.settings.seed, &[TRUSTED, self.round]).bits();
         for server in &mut self.servers {
             let examples = Examples { data, rows: &rows };
-            let task = Task::new(&server.weights, examples, self.settings.epochs.range().1, seed);
+            let task = Task {
+                rate_factor: self.plan.rate_factor(self.round),
+                ..Task::new(&server.weights, examples, self.settings.epochs.range().1, seed)
+            };
             let trained = self.workers[0].train(&task)?.weights;
             server.reference = Some(trained.iter().zip(&server.weights).map(|(a, b)| a - b).collect());
         }
@@ -304,7 +325,7 @@ impl<'a> Simulation<'a> {
             servers: &self.servers,
             states: &self.states,
             private: &self.private,
-            layout: &self.layout,
+            wire: &self.wire,
             trained: self.model.parameters().len(),
             round: self.round,
             attack: self
@@ -333,6 +354,21 @@ impl<'a> Simulation<'a> {
         self.attendance.note_losses(&self.settings, &ended.losses);
         Ok(())
     }
+}
+
+/// Some strategies divide updates by the learning rate, and take what comes for gradients.
+fn check_steps(strategy: &dyn Strategy, plan: &Plan) -> Result<()> {
+    let changes = plan.optimizer.schedule != Schedule::Constant;
+    let problem = match strategy.work() {
+        work if !work.plain_steps => return Ok(()),
+        _ if !plan.steps_are_plain() => "optimizer = \"sgd\"",
+        work if !work.variates && changes => "a constant rate, without `schedule`",
+        _ => return Ok(()),
+    };
+    Err(Error::Setting(format!(
+        "{} takes clients' updates for gradients; it needs {problem}",
+        strategy.name()
+    )))
 }
 
 /// Labels turned around: the last class for the first.

@@ -103,6 +103,7 @@ fn every_strategy() -> Vec<Choice> {
         "trimmed-mean",
         "krum",
         "multi-krum",
+        "bulyan",
         "geometric-median",
         "norm-clipping",
         "fltrust",
@@ -126,7 +127,7 @@ fn every_strategy_learns_and_any_number_of_threads_gives_the_same_bits() {
     let points = Points::new(20, false);
     for strategy in every_strategy() {
         let settings = Settings {
-            fraction: 0.3,
+            fraction: 0.4,
             strategy: strategy.clone(),
             behaviour: rough(),
             trusted: 60,
@@ -250,6 +251,21 @@ fn personal_models_beat_the_shared_one_where_clients_differ() {
     let model = zoo::mlp(&[2, 8, 3], 3).expect("a model");
     let names: Vec<String> = model.layout().entries().iter().map(|e| e.name.clone()).collect();
     let head = names[names.len() - 2..].to_vec();
+    let clients: Vec<ClientId> = (0..12).map(ClientId).collect();
+    let settings = Settings {
+        fraction: 1.0,
+        holdout: 0.2,
+        ..Settings::default()
+    };
+    let mut plain = simulation(&points, &settings, 2, None);
+    (0..2).for_each(|_| assert!(plain.round().is_ok()));
+    let judged = plain.evaluate_clients(&clients).expect("judged");
+    assert!(
+        judged
+            .iter()
+            .all(|m| m.own.is_none() && m.shared == Some(m.used()))
+    );
+    let shared = judged.iter().map(|m| m.used().accuracy()).sum::<f64>() / 12.0;
     for personal in [
         Personal::FineTune { epochs: 3 },
         Personal::Ditto { lambda: 0.1 },
@@ -263,13 +279,82 @@ fn personal_models_beat_the_shared_one_where_clients_differ() {
         };
         let mut simulation = simulation(&points, &settings, 2, None);
         (0..2).for_each(|_| assert!(simulation.round().is_ok()));
+        let judged = simulation.evaluate_clients(&clients).expect("judged");
+        assert!(judged.iter().all(|m| m.used().rows == 12));
+        let own = judged.iter().map(|m| m.used().accuracy()).sum::<f64>() / 12.0;
+        assert!(own > shared + 0.02, "{:?}: {shared} {own}", settings.personal);
+        let private = matches!(settings.personal, Personal::Fedper { .. });
+        assert!(
+            judged
+                .iter()
+                .all(|m| m.shared.is_none() == private && m.own.is_some())
+        );
+        assert_eq!(simulation.has_one_model(), !private);
+    }
+}
+
+#[test]
+fn clients_of_two_kinds_find_their_clusters_and_those_alike_the_same() {
+    // Half of the clients call the first class the last.
+    let mut points = Points::new(12, false);
+    for client in 6..12 {
+        for row in points.rows[client].clone() {
+            let class = &mut points.classes[row as usize];
+            *class = 2.0 - *class;
+        }
+    }
+    let run = |personal| {
+        let settings = Settings {
+            fraction: 1.0,
+            holdout: 0.2,
+            epochs: Epochs::Fixed(3),
+            personal,
+            ..Settings::default()
+        };
+        let mut simulation = simulation(&points, &settings, 2, None);
+        (0..20).for_each(|_| assert!(simulation.round().is_ok()));
         let clients: Vec<ClientId> = (0..12).map(ClientId).collect();
         let judged = simulation.evaluate_clients(&clients).expect("judged");
-        let mean = |of: &dyn Fn(&ClientMeasure) -> f64| judged.iter().map(of).sum::<f64>() / 12.0;
-        let (shared, own) = (mean(&|m| m.shared), mean(&|m| m.own.unwrap_or(0.0)));
-        assert!(judged.iter().all(|m| m.rows == 12));
-        assert!(own > shared + 0.02, "{:?}: {shared} {own}", settings.personal);
+        assert_eq!(simulation.models().count(), settings.personal.clusters());
+        judged.iter().map(|m| m.used().accuracy()).sum::<f64>() / 12.0
+    };
+    let (one, two) = (run(Personal::None), run(Personal::Ifca { clusters: 2 }));
+    assert!(two > 0.85 && two > one + 0.2, "{one} {two}");
+}
+
+#[test]
+fn layers_that_keep_statistics_stay_with_their_clients() {
+    use synod_nn::layers::{Activation, BatchNorm, Dense, Layer, Sequential};
+    let model = Model::build([2], 3, |setup| {
+        let first = setup.within("first", |s| Dense::new(s, 2, 8, Activation::Relu));
+        let norm = setup.within("norm", |s| BatchNorm::new(s, 8));
+        let last = setup.within("last", |s| Dense::new(s, 8, 3, Activation::Identity));
+        let layers: Vec<Box<dyn Layer>> = vec![Box::new(first), Box::new(norm), Box::new(last)];
+        Sequential(layers)
+    })
+    .expect("a model");
+    let points = Points::new(8, true);
+    let settings = Settings {
+        fraction: 1.0,
+        holdout: 0.2,
+        personal: Personal::Fedbn,
+        ..Settings::default()
+    };
+    let mut simulation = Simulation::new(&points, &model, plan(), settings, 2, None).expect("a federation");
+    let norm = simulation.private.clone();
+    (0..5).for_each(|_| assert!(simulation.round().is_ok()));
+    let before = [model.parameters(), model.buffers()].concat();
+    for (i, (now, then)) in simulation.weights().iter().zip(&before).enumerate() {
+        assert!(
+            *now == *then || !norm.iter().any(|r| r.contains(&i)),
+            "place {i} travelled"
+        );
     }
+    assert_ne!(simulation.weights(), before);
+    let clients: Vec<ClientId> = (0..8).map(ClientId).collect();
+    let judged = simulation.evaluate_clients(&clients).expect("judged");
+    let own = judged.iter().map(|m| m.used().accuracy()).sum::<f64>() / 8.0;
+    assert!(own > 0.9, "{own}");
 }
 
 #[test]
@@ -305,4 +390,214 @@ fn traffic_is_counted_as_it_is_sent() {
     let eight = run(Values::EightBit);
     assert_eq!(eight.up_in_full, full.up_in_full);
     assert!(eight.up < full.up);
+}
+
+#[test]
+fn variates_travel_and_private_parts_do_not() {
+    let points = Points::new(10, false);
+    let run = |strategy: &str, personal: Personal| {
+        let settings = Settings {
+            fraction: 0.5,
+            strategy: choice(strategy),
+            personal,
+            ..Settings::default()
+        };
+        let mut simulation = simulation(&points, &settings, 1, None);
+        (0..2).for_each(|_| assert!(simulation.round().is_ok()));
+        simulation.traffic()
+    };
+    let plain = run("\"fedavg\"", Personal::None);
+    let variates = run("\"scaffold\"", Personal::None);
+    assert_eq!(variates.down, 2 * plain.down);
+    assert_eq!(
+        variates.up - plain.up,
+        variates.up_in_full,
+        "variates travel in full"
+    );
+    let names = zoo::mlp(&[2, 8, 3], 3)
+        .expect("a model")
+        .layout()
+        .entries()
+        .to_vec();
+    let head = &names[names.len() - 2..];
+    let private = head.iter().map(|e| e.name.clone()).collect();
+    let kept: usize = head.iter().map(|e| e.range.len()).sum();
+    let personal = run("\"fedavg\"", Personal::Fedper { private });
+    assert_eq!(plain.down - personal.down, 10 * 4 * kept as u64);
+    assert_eq!(plain.up - personal.up, 10 * 4 * kept as u64);
+    let clusters = run("\"fedavg\"", Personal::Ifca { clusters: 3 });
+    assert_eq!((clusters.down, clusters.up), (3 * plain.down, plain.up));
+}
+
+#[test]
+fn updates_that_came_for_nothing_have_travelled_too() {
+    let points = Points::new(20, false);
+    let settings = Settings {
+        fraction: 0.5,
+        behaviour: rough(),
+        ..Settings::default()
+    };
+    let mut simulation = simulation(&points, &settings, 2, None);
+    let reports: Vec<Report> = (0..20).map(|_| simulation.round().expect("a round")).collect();
+    let used: u64 = reports.iter().map(|r| r.updates).sum();
+    let (tally, traffic) = (simulation.tally(), simulation.traffic());
+    assert!(tally.in_vain() > 0, "{tally}");
+    assert_eq!(traffic.up, (used + tally.in_vain()) * simulation.upload_bytes());
+}
+
+#[test]
+fn one_round_of_all_clients_with_all_their_rows_is_one_step_on_all_rows() {
+    let points = Points::new(7, true);
+    let model = zoo::mlp(&[2, 8, 3], 3).expect("a model");
+    let whole = Plan {
+        batch: None,
+        ..plan()
+    };
+    let all: Vec<u32> = points.rows.concat();
+    let examples = Examples {
+        data: points.data(ClientId(0)),
+        rows: &all,
+    };
+    let central = Worker::new(&model, whole)
+        .train(&Task::new(model.parameters(), examples, 1, 9))
+        .expect("a step");
+    assert_eq!(central.steps, 1);
+    for strategy in ["\"fedavg\"", "\"fedsgd\""] {
+        let settings = Settings {
+            fraction: 1.0,
+            strategy: choice(strategy),
+            ..Settings::default()
+        };
+        let mut federation =
+            Simulation::new(&points, &model, whole, settings, 2, None).expect("a federation");
+        assert_eq!(federation.round().expect("a round").updates, 7);
+        for (a, b) in federation.weights().iter().zip(&central.weights) {
+            assert!((a - b).abs() < 1e-6, "{strategy}: {a} {b}");
+        }
+        assert_ne!(federation.weights(), model.parameters());
+    }
+}
+
+#[test]
+fn who_is_selected_how_long_it_works_and_what_it_sends_are_all_learnt_from() {
+    let points = Points::new(20, false);
+    let selections = ["random", "data-size", "loss", "availability"];
+    let compressions = [
+        r#""4-bit""#,
+        r#"{"top": 0.2, "values": "8-bit"}"#,
+        r#"{"random": 0.3, "values": "1-bit"}"#,
+    ];
+    for (i, compression) in selections
+        .iter()
+        .enumerate()
+        .flat_map(|s| compressions.map(|c| (s, c)))
+    {
+        let settings: Settings = serde_json::from_str(&format!(
+            r#"{{"fraction": 0.4, "epochs": {{"least": 1, "most": 4}}, "selection": {{"by": "{}"}}, "compression": {compression}}}"#,
+            i.1
+        ))
+        .expect("settings");
+        let mut runs: Vec<Simulation<'_>> = [1, 3]
+            .map(|threads| simulation(&points, &settings, threads, None))
+            .into();
+        for _ in 0..25 {
+            let reports: Vec<Report> = runs.iter_mut().map(|s| s.round().expect("a round")).collect();
+            assert_eq!(reports[0], reports[1]);
+        }
+        assert_eq!(runs[0].weights(), runs[1].weights());
+        let traffic = runs[0].traffic();
+        assert!(traffic.up * 2 < traffic.up_in_full, "{compression}: {traffic:?}");
+        let found = accuracy(&mut runs[0], &points);
+        assert!(found > 0.8, "{} {compression}: {found}", i.1);
+    }
+}
+
+#[test]
+fn the_rate_follows_its_schedule_from_round_to_round() {
+    let points = Points::new(6, false);
+    let run = |schedule| {
+        let model = zoo::mlp(&[2, 8, 3], 3).expect("a model");
+        let plan = Plan {
+            optimizer: Optimizer::sgd(0.2).with_schedule(schedule),
+            ..plan()
+        };
+        let mut simulation =
+            Simulation::new(&points, &model, plan, Settings::default(), 1, None).expect("a federation");
+        let mut moved = vec![];
+        for _ in 0..4 {
+            let before = simulation.weights().to_vec();
+            simulation.round().expect("a round");
+            let pairs = simulation.weights().iter().zip(&before);
+            moved.push(pairs.map(|(a, b)| f64::from(a - b).powi(2)).sum::<f64>().sqrt());
+        }
+        moved
+    };
+    let stops = run(Schedule::Step {
+        every: 2,
+        factor: 1e-6,
+    });
+    let constant = run(Schedule::Constant);
+    assert_eq!(stops[..2], constant[..2]);
+    assert!(
+        stops[2] < 1e-4 * constant[2] && stops[3] < 1e-4 * constant[3],
+        "{stops:?} {constant:?}"
+    );
+}
+
+#[test]
+fn strategies_that_take_updates_for_gradients_refuse_other_optimisers() {
+    let points = Points::new(4, false);
+    let model = zoo::mlp(&[2, 8, 3], 3).expect("a model");
+    let refused = |strategy: &str, optimizer| {
+        let (settings, plan) = (
+            Settings {
+                strategy: choice(strategy),
+                ..Settings::default()
+            },
+            Plan { optimizer, ..plan() },
+        );
+        let made = Simulation::new(&points, &model, plan, settings, 1, None);
+        made.err().map(|e| e.to_string())
+    };
+    let momentum = Optimizer::momentum(0.1, 0.9);
+    let fading = Optimizer::sgd(0.1).with_schedule(Schedule::Exponential { factor: 0.9 });
+    for strategy in ["\"scaffold\"", "\"q-fedavg\""] {
+        let said = refused(strategy, momentum).expect("refused");
+        assert!(said.contains("optimizer = \"sgd\""), "{said}");
+        assert_eq!(refused(strategy, Optimizer::sgd(0.1)), None);
+    }
+    assert!(
+        refused("\"q-fedavg\"", fading)
+            .expect("refused")
+            .contains("schedule")
+    );
+    assert_eq!(refused("\"scaffold\"", fading), None);
+    assert_eq!(refused("\"fedavg\"", momentum), None);
+}
+
+#[test]
+fn rounds_that_are_too_small_for_a_strategy_are_refused_at_once() {
+    let points = Points::new(20, false);
+    let model = zoo::mlp(&[2, 8, 3], 3).expect("a model");
+    let settings = Settings {
+        fraction: 0.3,
+        strategy: choice("\"bulyan\""),
+        ..Settings::default()
+    };
+    let said = Simulation::new(&points, &model, plan(), settings, 1, None).err();
+    let said = said.expect("refused").to_string();
+    assert!(
+        said.contains("needs 7 updates") && said.contains("takes 6"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_goal_of_its_own_is_refused_not_overlooked() {
+    let points = Points::new(4, false);
+    let mut settings = Settings::default();
+    settings.round.goal = 3;
+    let model = zoo::mlp(&[2, 8, 3], 3).expect("a model");
+    let made = Simulation::new(&points, &model, plan(), settings, 1, None);
+    assert!(made.err().expect("refused").to_string().contains("`fraction`"));
 }

@@ -8,9 +8,9 @@ use synod_nn::Data;
 
 use super::personal::{Personal, gather, scatter};
 use super::state::{State, States};
+use super::wire::{Encoding, Wire};
 use super::{Attack, Harm, Population, Settings};
 use crate::client::{ClientId, Examples, Plan, Task, Worker};
-use crate::compress::{Layout, decode_into};
 use crate::error::{Error, Result};
 use crate::random::Random;
 use crate::strategy::{Server, Strategy, Update};
@@ -51,7 +51,7 @@ pub(super) struct Office<'a> {
     pub(super) servers: &'a [Server],
     pub(super) states: &'a States,
     pub(super) private: &'a [Range<usize>],
-    pub(super) layout: &'a Layout,
+    pub(super) wire: &'a Wire,
     /// Parameters that are trained; what follows is not.
     pub(super) trained: usize,
     pub(super) round: u64,
@@ -131,6 +131,7 @@ impl Office<'_> {
             single_step: work.single_step,
             pull: Some((work.proximal, &start[..self.trained])),
             slope: slope.as_deref(),
+            rate_factor: self.plan.rate_factor(self.round),
             ..Task::new(&start, examples, self.epochs(client), self.seed(TRAIN, client))
         };
         let trained = worker.train(&task)?;
@@ -150,7 +151,14 @@ impl Office<'_> {
         if let Some(attack) = self.attack.filter(|a| a.kind == Harm::Reversed) {
             delta.iter_mut().for_each(|d| *d *= -attack.scale);
         }
-        let (delta, bytes) = self.send(delta, client, &mut state)?;
+        let bytes = self.wire.send(
+            &mut delta,
+            &mut state.residual,
+            &Encoding {
+                compression: &self.settings.compression,
+                seed: self.seed(ENCODE, client),
+            },
+        )?;
         let origin = work.origin.then(|| {
             let now = &self.servers[cluster].weights;
             job.models[cluster].iter().zip(now).map(|(a, b)| a - b).collect()
@@ -168,7 +176,7 @@ impl Office<'_> {
             },
             state: self.keeps_state().then_some(state),
             cluster,
-            bytes: bytes + if work.variates { 4 * start.len() as u64 } else { 0 },
+            bytes: bytes + if work.variates { self.wire.bytes() } else { 0 },
             loss: trained.loss,
         })
     }
@@ -215,7 +223,8 @@ impl Office<'_> {
         state: &mut State,
     ) -> Vec<f32> {
         state.variate.resize(delta.len(), 0.0);
-        let factor = 1.0 / (steps.max(1) as f32 * self.plan.optimizer.rate);
+        let factor =
+            1.0 / (steps.max(1) as f32 * self.plan.optimizer.rate * self.plan.rate_factor(self.round));
         let change = |i: usize| match i < self.trained {
             true => -variate.map_or(0.0, |c| c[i]) - factor * delta[i],
             false => 0.0,
@@ -240,6 +249,7 @@ impl Office<'_> {
         let task = Task {
             most_steps: self.settings.steps.unwrap_or(usize::MAX),
             pull: Some((lambda, &shared[..self.trained])),
+            rate_factor: self.plan.rate_factor(self.round),
             ..Task::new(
                 &state.personal,
                 examples,
@@ -249,22 +259,6 @@ impl Office<'_> {
         };
         state.personal = worker.train(&task)?.weights;
         Ok(())
-    }
-
-    /// What arrives of an update, and the bytes that carried it.
-    fn send(&self, mut delta: Vec<f32>, client: ClientId, state: &mut State) -> Result<(Vec<f32>, u64)> {
-        let compression = &self.settings.compression;
-        if compression.is_exact() {
-            let bytes = compression.size(self.layout).bytes() as u64;
-            return Ok((delta, bytes));
-        }
-        if compression.feedback {
-            state.residual.resize(delta.len(), 0.0);
-        }
-        let residual = compression.feedback.then_some(&mut state.residual[..]);
-        let payload = compression.encode(&delta, self.layout, residual, self.seed(ENCODE, client))?;
-        decode_into(payload.as_ref(), self.layout, &mut delta)?;
-        Ok((delta, payload.len() as u64))
     }
 
     /// The steps behind an update as FedNova counts them: with momentum each also moves later ones.

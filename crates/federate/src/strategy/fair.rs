@@ -23,6 +23,7 @@ impl Strategy for Fair {
     fn work(&self) -> Work {
         Work {
             loss: true,
+            plain_steps: true,
             ..Work::default()
         }
     }

@@ -95,6 +95,8 @@ pub struct Work {
     pub reference: bool,
     /// Updates say how far the weights they began with are from those of today.
     pub origin: bool,
+    /// Updates are sums of gradients times the learning rate, which the strategy divides by.
+    pub plain_steps: bool,
 }
 
 /// The model of a federation and what its strategy remembers.
@@ -178,6 +180,11 @@ pub trait Strategy: Send + Sync {
     /// What must be gathered.
     fn need(&self) -> Need {
         Need::Sums
+    }
+
+    /// The updates without which it cannot make a step.
+    fn fewest(&self) -> usize {
+        1
     }
 
     /// What an update counts in the sums: its samples, unless the strategy says otherwise.

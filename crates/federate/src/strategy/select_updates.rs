@@ -54,9 +54,13 @@ impl Strategy for Bulyan {
         Need::Every
     }
 
+    fn fewest(&self) -> usize {
+        4 * self.malicious + 3
+    }
+
     fn step(&self, server: &mut Server, gathered: &Gathering) -> Result<()> {
         let updates = gathered.every()?;
-        let (count, least) = (updates.len(), 4 * self.malicious + 3);
+        let (count, least) = (updates.len(), self.fewest());
         setting(count >= least, || {
             format!(
                 "bulyan against {} malicious clients needs {least} updates, not {count}",

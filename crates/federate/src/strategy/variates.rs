@@ -18,6 +18,7 @@ impl Strategy for Scaffold {
     fn work(&self) -> Work {
         Work {
             variates: true,
+            plain_steps: true,
             ..Work::default()
         }
     }

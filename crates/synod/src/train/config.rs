@@ -51,6 +51,8 @@ pub(super) struct DataConfig {
     /// Characters of a text that are read in a row.
     pub(super) length: Option<NonZeroUsize>,
     pub(super) standardise: Option<Standardise>,
+    /// How many principal components take the place of the columns, once these are at scale.
+    pub(super) components: Option<Spanned<NonZeroUsize>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -64,14 +66,18 @@ pub(super) enum Kind {
     Speakers,
 }
 
-/// Over what mean and deviation are taken.
+/// What becomes zero and what becomes one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Standardise {
-    /// Each column by itself.
+    /// Mean and deviation, of each column by itself.
     Columns,
-    /// All numbers together, as is usual for images.
+    /// Mean and deviation of all numbers together, as is usual for images.
     All,
+    /// The least and the largest value of each column.
+    Range,
+    /// The median and the distance of the quartiles of each column, which outliers hardly move.
+    Robust,
 }
 
 /// Random changes of training images.
@@ -174,6 +180,12 @@ impl Config {
                 "{at}: `early_stopping` needs rows to judge by; set `validation` in [data], such as 0.1"
             ));
         }
+        if let (Some(components), Some(_)) = (&data.components, &config.augment) {
+            let at = place(text, components);
+            return Err(format!(
+                "{at}: `components` take the place of images, which [augment] changes; leave one of them out"
+            ));
+        }
         if data.kind == Kind::Speakers && config.federation.is_none() {
             let at = place(text, &config.data);
             return Err(format!(
@@ -213,7 +225,10 @@ impl DataConfig {
                 self.label.is_some(),
                 self.columns.is_some(),
             ];
-            let scaled = self.divide_by.is_some() || self.standardise.is_some() || self.validation > 0.0;
+            let scaled = self.divide_by.is_some()
+                || self.standardise.is_some()
+                || self.components.is_some()
+                || self.validation > 0.0;
             let problem =
                 "data of kind \"speakers\" take `train`, the file with the texts, and `length` only";
             return (scaled || others.contains(&true)).then(|| problem.to_owned());
@@ -264,8 +279,8 @@ impl ModelConfig {
 }
 
 impl TrainConfig {
-    /// The optimiser with its schedule.
-    pub(super) fn optimizer(&self) -> Optimizer {
+    /// The optimiser with its schedule over so many epochs, or rounds.
+    pub(super) fn optimizer(&self, length: usize) -> Optimizer {
         let rate = self.rate;
         let optimizer = match self.optimizer {
             Rule::Sgd => Optimizer::sgd(rate),
@@ -278,7 +293,7 @@ impl TrainConfig {
         optimizer.with_schedule(match self.schedule {
             Schedule::Constant => NnSchedule::Constant,
             Schedule::Cosine => NnSchedule::Cosine {
-                epochs: self.epochs.get(),
+                epochs: length,
                 floor: 0.0,
             },
             Schedule::Step { every, factor } => NnSchedule::Step {
@@ -302,7 +317,8 @@ pub(crate) fn read_text(path: &Path) -> Result<String> {
     std::fs::read_to_string(path).with_context(reading)
 }
 
-fn place<T>(text: &str, value: &Spanned<T>) -> String {
+/// The line on which a value begins.
+pub(super) fn place<T>(text: &str, value: &Spanned<T>) -> String {
     let before = text.get(..value.span().start).unwrap_or(text);
     format!("line {}", before.matches('\n').count() + 1)
 }
@@ -386,7 +402,7 @@ schedule = { step = { every = 2, factor = 0.5 } }
     fn a_short_file_is_enough() {
         let config = Config::parse(GOOD).expect("a configuration");
         assert_eq!((config.seed, config.train.checkpoint.get()), (1, 1));
-        let optimizer = config.train.optimizer();
+        let optimizer = config.train.optimizer(7);
         assert_eq!(optimizer.rule, Optimizer::adam(1.0).rule);
         assert_eq!(optimizer.schedule.factor(2.0), 0.5);
         let name = config.run_name(Path::new("x/digits.toml")).expect("a name");

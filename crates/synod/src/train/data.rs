@@ -1,15 +1,17 @@
 //! The rows of an experiment: read, split, checked and brought to scale.
 
+use std::num::NonZeroUsize;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 use synod_data::pipeline::Order;
 use synod_data::readers::{Batch, Csv, Idx, Npy, Options, Parquet, RowReader};
 use synod_nn::Data;
+use toml::Spanned;
 
-use super::config::{DataConfig, Kind};
-use super::scale::Scale;
-use super::texts;
+use super::config::{DataConfig, Kind, place};
+use super::scale::{self, Preparation, Scale};
+use super::{Misuse, texts};
 
 /// Rows that are read at once.
 const CHUNK: usize = 1024;
@@ -32,12 +34,15 @@ pub(super) struct Rows {
     pub(super) numbers: Vec<u64>,
 }
 
-/// The rows of an experiment. Training rows are as they stand in the file, the others at scale.
+/// The rows of an experiment. Training rows have still to be brought to scale, the others are ready for the model.
 pub(super) struct Split {
     pub(super) train: Rows,
     pub(super) validation: Option<Rows>,
     pub(super) test: Option<Rows>,
+    /// What training rows still lack: nothing if they are principal components.
     pub(super) scale: Scale,
+    /// All that inputs go through.
+    pub(super) preparation: Preparation,
 }
 
 impl Rows {
@@ -125,6 +130,43 @@ impl Rows {
 }
 
 impl Split {
+    /// Rows that all have still to be brought to scale.
+    pub(super) fn new(train: Rows, validation: Option<Rows>, test: Option<Rows>, scale: Scale) -> Split {
+        Split {
+            train,
+            validation,
+            test,
+            preparation: Preparation {
+                scale: scale.clone(),
+                components: None,
+            },
+            scale,
+        }
+    }
+
+    /// Replaces the columns of all rows by the first principal components of the training rows.
+    fn project(&mut self, count: &Spanned<NonZeroUsize>, text: &str) -> Result<()> {
+        let (wanted, columns) = (count.get_ref().get(), self.train.width);
+        if wanted > columns {
+            let problem = format!(
+                "{} of the configuration: `components` is {wanted}, but rows have {columns} columns; set {columns} or less",
+                place(text, count)
+            );
+            return Err(Misuse(problem).into());
+        }
+        self.scale.apply(&mut self.train.inputs);
+        self.scale = Scale::by(1.0);
+        let components = scale::components(&self.train, wanted)?;
+        let others = self.validation.iter_mut().chain(&mut self.test);
+        for rows in std::iter::once(&mut self.train).chain(others) {
+            let projected = components.apply(&rows.inputs);
+            rows.inputs = projected.with_context(|| format!("cannot project the rows of {}", rows.from))?;
+            rows.width = wanted;
+        }
+        self.preparation.components = Some(components);
+        Ok(())
+    }
+
     /// The largest class of the training file, and one.
     pub(super) fn classes_seen(&self) -> usize {
         let rows = std::iter::once(&self.train).chain(&self.validation);
@@ -132,8 +174,9 @@ impl Split {
     }
 }
 
-/// Reads all rows. Paths are relative to `base`; what chooses and scales is learnt from the training rows that remain.
-pub(super) fn load(config: &DataConfig, base: &Path, seed: u64) -> Result<Split> {
+/// Reads all rows. Paths are relative to `base`; what chooses and scales is learnt from the training rows that remain. The text
+/// is that of the configuration, to show where a mistake is.
+pub(super) fn load(config: &DataConfig, text: &str, base: &Path, seed: u64) -> Result<Split> {
     if config.kind == Kind::Speakers {
         return texts::load(config, base);
     }
@@ -155,18 +198,17 @@ pub(super) fn load(config: &DataConfig, base: &Path, seed: u64) -> Result<Split>
         );
         Ok(rows)
     });
-    let mut test = test.transpose().context("cannot use the test data")?;
-    let (train, mut validation) = set_aside(all, config.validation, seed)?;
-    let scale = Scale::new(config, &train);
-    for rows in validation.iter_mut().chain(&mut test) {
-        scale.apply(&mut rows.inputs);
+    let test = test.transpose().context("cannot use the test data")?;
+    let (train, validation) = set_aside(all, config.validation, seed)?;
+    let scale = Scale::new(config, &train)?;
+    let mut split = Split::new(train, validation, test, scale);
+    for rows in split.validation.iter_mut().chain(&mut split.test) {
+        split.scale.apply(&mut rows.inputs);
     }
-    Ok(Split {
-        train,
-        validation,
-        test,
-        scale,
-    })
+    if let Some(count) = &config.components {
+        split.project(count, text)?;
+    }
+    Ok(split)
 }
 
 /// Training and validation rows; which is which depends on the seed only.

@@ -125,6 +125,11 @@ impl Folder {
         Ok(log)
     }
 
+    /// A further file of the run, whole or not at all.
+    pub(super) fn write(&self, name: &str, text: &str) -> Result<()> {
+        write_whole(&self.path().join(name), text.as_bytes())
+    }
+
     /// Ends the run.
     pub(super) fn finish(&self, summary: &Value) -> Result<()> {
         write_whole(&self.summary(), format!("{summary:#}\n").as_bytes())

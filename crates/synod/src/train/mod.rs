@@ -111,7 +111,7 @@ impl Train {
             }
         };
         let base = self.config.parent().unwrap_or(Path::new(""));
-        let split = data::load(config.data.get_ref(), base, config.seed)?;
+        let split = data::load(config.data.get_ref(), &text, base, config.seed)?;
         let mut model = match resume && config.federation.is_none() {
             true => Model::load(&folder.checkpoint())?,
             false => model::build(config.model.get_ref(), base, &split, config.seed)?,
@@ -168,7 +168,7 @@ impl Train {
             Standing::Empty => false,
         };
         let base = self.config.parent().unwrap_or(Path::new(""));
-        let split = data::load(config.data.get_ref(), base, config.seed)?;
+        let split = data::load(config.data.get_ref(), text, base, config.seed)?;
         let model = model::build(config.model.get_ref(), base, &split, config.seed)?;
         let federation = config.federation.as_ref();
         let federation = federation.ok_or_else(|| Misuse("a [grid] goes with a [federation]".into()))?;
@@ -327,7 +327,10 @@ impl Experiment<'_> {
             seed: config.seed,
             validation: self.split.validation.as_ref().map(Rows::data),
             resume,
-            ..Fit::new(Loss::CrossEntropy, config.train.optimizer())
+            ..Fit::new(
+                Loss::CrossEntropy,
+                config.train.optimizer(config.train.epochs.get()),
+            )
         };
         let mut watch = Watch {
             folder: self.folder,
@@ -364,7 +367,7 @@ impl Experiment<'_> {
             true => ("validation", &validation),
         };
         let config = self.config;
-        Ok(json!({
+        let mut summary = json!({
             "name": self.folder.path().file_name().map(|n| n.to_string_lossy()),
             "model": model::title(config.model.get_ref()),
             "model_file": path.display().to_string(),
@@ -382,8 +385,9 @@ impl Experiment<'_> {
             "best_epoch": record.best_epoch,
             "stopped_early": record.epochs < config.train.epochs.get(),
             "seconds": record.seconds,
-            "scale": self.split.scale.to_json(),
-        }))
+        });
+        self.split.preparation.record(self.folder, &mut summary)?;
+        Ok(summary)
     }
 }
 

@@ -41,12 +41,7 @@ pub(super) fn load(config: &DataConfig, base: &Path) -> Result<Split> {
         "{}: there are no texts to learn from or none to be judged by",
         path.display()
     );
-    Ok(Split {
-        scale: Scale::new(config, &train),
-        train,
-        validation: None,
-        test: Some(test),
-    })
+    Ok(Split::new(train, None, Some(test), Scale::by(1.0)))
 }
 
 fn text(lines: &[String]) -> String {

@@ -96,7 +96,7 @@ impl Run<'_> {
         };
         let plan = Plan {
             loss: Loss::CrossEntropy,
-            optimizer: config.train.optimizer(),
+            optimizer: config.train.optimizer(federation.rounds.get()),
             batch: federation.batch(&config.train),
             itself: false,
         };
@@ -110,9 +110,10 @@ impl Run<'_> {
         let settings = federation.settings(&config.train, config.seed);
         let simulation = Simulation::new(&population, model, plan, settings, threads, Some(states))
             .map_err(|e| Misuse(format!("[federation]: {e}")))?;
-        let (judge, on) = match (&split.test, &split.validation) {
-            (Some(test), _) => (test, "test"),
-            (None, Some(validation)) => (validation, "validation"),
+        let judge = match (&split.test, &split.validation) {
+            _ if !simulation.has_one_model() => Judge::of_clients(federation)?,
+            (Some(test), _) => Judge::Rows(test, "test"),
+            (None, Some(validation)) => Judge::Rows(validation, "validation"),
             (None, None) => return Err(Misuse("there are no rows to judge by; give `test`".into()).into()),
         };
         let mut course = Course {
@@ -126,17 +127,44 @@ impl Run<'_> {
         };
         let log = course.begin(measures.as_ref())?;
         let last = course.hold(&log)?;
-        let summary = course.summary(last, on, classes, measures)?;
+        let mut summary = course.summary(last, classes, measures)?;
+        split.preparation.record(self.folder, &mut summary)?;
         log.write(&json!({ "event": "end", "rounds": summary["rounds"], "accuracy": summary["accuracy"] }))?;
         self.folder.finish(&summary)?;
         Ok(summary)
     }
 }
 
+/// By what a federation is judged.
+enum Judge<'a> {
+    /// Rows of nobody's, and what they are called.
+    Rows(&'a Rows, &'static str),
+    /// The rows that clients held back, each by the model it has.
+    Clients(Vec<ClientId>),
+}
+
+impl Judge<'_> {
+    fn of_clients(federation: &FederationConfig) -> Result<Judge<'static>> {
+        if federation.holdout > 0.0 {
+            return Ok(Judge::Clients(judged(federation)));
+        }
+        let problem = "[federation]: with this `personal` no model is shared whole, so that the test rows cannot judge it; \
+                       have clients hold rows back, such as holdout = 0.2";
+        Err(Misuse(problem.into()).into())
+    }
+}
+
+/// The clients that are judged one by one.
+fn judged(federation: &FederationConfig) -> Vec<ClientId> {
+    (0..(federation.clients.get() as u64).min(JUDGED))
+        .map(ClientId)
+        .collect()
+}
+
 struct Course<'a> {
     run: &'a Run<'a>,
     simulation: Simulation<'a>,
-    judge: &'a Rows,
+    judge: Judge<'a>,
     note: Note,
 }
 
@@ -226,29 +254,60 @@ impl Course<'_> {
     }
 
     fn measure(&mut self) -> Result<Measure> {
-        let data = self.judge.data();
-        let rows: Vec<u32> = (0..data.rows() as u32).collect();
-        Ok(self.simulation.evaluate(data, &rows)?)
+        let rows = match &self.judge {
+            Judge::Rows(rows, _) => rows,
+            Judge::Clients(clients) => {
+                let judged = self.simulation.evaluate_clients(clients)?;
+                return Ok(judged.iter().fold(Measure::default(), |sum, m| sum + m.used()));
+            }
+        };
+        let data = rows.data();
+        let all: Vec<u32> = (0..data.rows() as u32).collect();
+        Ok(self.simulation.evaluate(data, &all)?)
     }
 
-    fn summary(
-        &mut self,
-        last: Option<Report>,
-        on: &str,
-        classes: usize,
-        skew: Option<Measures>,
-    ) -> Result<Value> {
+    /// Saves the model, and with IFCA the others beside it.
+    fn save_models(&self) -> Result<Vec<Model>> {
+        let models: Vec<Model> = self.simulation.models().collect();
+        for (i, model) in models.iter().enumerate() {
+            model.save(&match i {
+                0 => self.run.folder.model(),
+                i => self
+                    .run
+                    .folder
+                    .model()
+                    .with_file_name(format!("model-{}.safetensors", i + 1)),
+            })?;
+        }
+        Ok(models)
+    }
+
+    /// Judges clients one by one, leaves a line for each in the run directory, and says how they are spread.
+    fn clients(&mut self) -> Result<Value> {
+        if self.run.federation.holdout == 0.0 {
+            return Ok(Value::Null);
+        }
+        let measures = self.simulation.evaluate_clients(&judged(self.run.federation))?;
+        let accuracy = |m: Option<Measure>| m.map(|m| m.accuracy());
+        let line = |m: &ClientMeasure| {
+            let (shared, own) = (accuracy(m.shared), accuracy(m.own));
+            json!({ "client": m.client, "rows": m.used().rows, "shared": shared, "own": own }).to_string()
+        };
+        let lines: Vec<String> = measures.iter().map(line).collect();
+        self.run
+            .folder
+            .write("clients.jsonl", &(lines.join("\n") + "\n"))?;
+        Ok(spread(&measures))
+    }
+
+    fn summary(&mut self, last: Option<Report>, classes: usize, skew: Option<Measures>) -> Result<Value> {
         let (config, federation, folder) = (self.run.config, self.run.federation, self.run.folder);
         let measured = self.measure()?;
-        let model = self.simulation.model();
-        model.save(&folder.model())?;
-        let clients = match federation.holdout > 0.0 {
-            true => {
-                let count = (federation.clients.get() as u64).min(JUDGED);
-                let ids: Vec<ClientId> = (0..count).map(ClientId).collect();
-                spread(&self.simulation.evaluate_clients(&ids)?)
-            }
-            false => Value::Null,
+        let models = self.save_models()?;
+        let clients = self.clients()?;
+        let on = match &self.judge {
+            Judge::Rows(_, on) => on,
+            Judge::Clients(_) => "clients' held-back",
         };
         let curve = &self.note.curve;
         Ok(json!({
@@ -259,7 +318,8 @@ impl Course<'_> {
             "strategy": federation.strategy,
             "clients": federation.clients,
             "partition": skew.map(|s| s.to_string()),
-            "parameters": model.layout().len(),
+            "models": models.len(),
+            "parameters": models.first().map(|m| m.layout().len()),
             "classes": classes,
             "measured_on": on,
             "accuracy": shortest(measured.accuracy() as f32),
@@ -290,16 +350,17 @@ fn spread(judged: &[ClientMeasure]) -> Value {
             "median": values.get(values.len() / 2), "best": values.last(),
         })
     };
-    let own: Vec<f64> = judged.iter().filter_map(|m| m.own).collect();
-    let worse = judged
-        .iter()
-        .filter(|m| m.own.is_some_and(|own| own < m.shared))
-        .count();
+    let accuracies = |of: fn(&ClientMeasure) -> Option<Measure>| -> Vec<f64> {
+        judged.iter().filter_map(of).map(|m| m.accuracy()).collect()
+    };
+    let (shared, own) = (accuracies(|m| m.shared), accuracies(|m| m.own));
+    let pairs = judged.iter().filter_map(|m| m.shared.zip(m.own));
+    let worse = pairs.filter(|(shared, own)| own.accuracy() < shared.accuracy());
     json!({
         "clients": judged.len(),
-        "shared": of(judged.iter().map(|m| m.shared).collect()),
-        "own": if own.is_empty() { Value::Null } else { of(own) },
-        "worse_with_own": worse,
+        "worse_with_own": (!shared.is_empty() && !own.is_empty()).then(|| worse.count()),
+        "shared": (!shared.is_empty()).then(|| of(shared)),
+        "own": (!own.is_empty()).then(|| of(own)),
     })
 }
 
@@ -352,16 +413,19 @@ pub(super) fn show(summary: &Value, out: &mut dyn std::io::Write) -> std::io::Re
     if let Some(skew) = summary["partition"].as_str() {
         writeln!(out, "{skew}")?;
     }
-    if let Some(shared) = summary["per_client"]["shared"].as_object() {
-        let line = |name: &str, of: &serde_json::Map<String, Value>| {
-            let percent = |key: &str| 100.0 * of.get(key).and_then(Value::as_f64).unwrap_or(f64::NAN);
-            let (mean, tenth, worst) = (percent("mean"), percent("worst_tenth"), percent("worst"));
-            format!("{name}: mean {mean:.2} %, worst tenth {tenth:.2} %, worst {worst:.2} %")
+    for (key, name) in [
+        ("shared", "Clients with the shared model"),
+        ("own", "Clients with their own"),
+    ] {
+        let Some(of) = summary["per_client"][key].as_object() else {
+            continue;
         };
-        writeln!(out, "{}", line("Clients with the shared model", shared))?;
-        if let Some(own) = summary["per_client"]["own"].as_object() {
-            writeln!(out, "{}", line("Clients with their own", own))?;
-        }
+        let percent = |key: &str| 100.0 * of.get(key).and_then(Value::as_f64).unwrap_or(f64::NAN);
+        let (mean, tenth, worst) = (percent("mean"), percent("worst_tenth"), percent("worst"));
+        writeln!(
+            out,
+            "{name}: mean {mean:.2} %, worst tenth {tenth:.2} %, worst {worst:.2} %"
+        )?;
     }
     writeln!(
         out,
