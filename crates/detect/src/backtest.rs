@@ -106,13 +106,17 @@ impl Backtest {
     /// Fits a detector per node, scores its test windows and compares the alarms with the labels. Calls `done` after
     /// every node. A node that cannot be learnt is reported and does not stop the others.
     pub fn run(&self, history: &dyn History, done: &(dyn Fn() + Sync)) -> Result<Outcome> {
+        Outcome::of(self.nodes(history, done))
+    }
+
+    /// The result of every node, in order.
+    pub(crate) fn nodes(&self, history: &dyn History, done: &(dyn Fn() + Sync)) -> Vec<Result<NodeResult>> {
         let one = |index: usize| {
             let result = history.node(index).and_then(|data| self.node(index, data));
             done();
             result
         };
-        let results = in_order(0..history.nodes(), self.threads, &one);
-        Outcome::of(results)
+        in_order(0..history.nodes(), self.threads, &one)
     }
 
     fn node(&self, index: usize, (train, test, notes): (Frame, Frame, Vec<String>)) -> Result<NodeResult> {

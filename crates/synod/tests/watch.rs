@@ -417,6 +417,29 @@ fn nodes_that_learn_together_stand_beside_those_that_learn_alone() {
     assert!(arms[0].get("difference").is_none());
     assert_eq!(arms[2]["choices"].as_array().map(Vec::len), Some(3));
     let page = fs::read_to_string(site.path().join("runs/site/report.html")).expect("a report");
+    for (title, figure) in [
+        ("F1", "f1"),
+        ("Precision", "precision"),
+        ("Recall", "recall"),
+        ("FPR", "fpr"),
+    ] {
+        let of = |arm: usize| (0..3).map(move |n| arms[arm]["nodes"][format!("n{n}")][figure].as_f64());
+        let pairs: Vec<_> = of(3).zip(of(4)).filter_map(|(a, b)| Some((a?, b?))).collect();
+        let (_, part) = page
+            .split_once("<h3>federated 1/2 less local 1/2</h3>")
+            .expect("a comparison");
+        let (_, part) = part.split_once(&format!("<h4>{title} ")).expect("a histogram");
+        let (words, _) = part.split_once("</p>").expect("words");
+        for (word, count) in [
+            ("rose", pairs.iter().filter(|(a, b)| b > a).count()),
+            ("fell", pairs.iter().filter(|(a, b)| b < a).count()),
+            ("same", pairs.iter().filter(|(a, b)| a == b).count()),
+            ("undefined", 3 - pairs.len()),
+        ] {
+            let said = words.contains(&format!("{word} on {count}<"));
+            assert!(said == (count > 0), "{title} {word} on {count}: {words}");
+        }
+    }
     assert!(page.contains("Learning together") && page.contains("federated 1/2 less local 1/2"));
     let text = said(&synod(site.path(), &["backtest", "site.toml"]));
     assert!(text.contains("federated 1 d less local 1 d"), "{text}");
@@ -424,6 +447,37 @@ fn nodes_that_learn_together_stand_beside_those_that_learn_alone() {
     assert!(
         page.contains("its level is 99.67 %") && text.contains("its level is 99.67 %"),
         "{text}"
+    );
+}
+
+#[test]
+fn planes_are_learnt_alone_and_together() {
+    let site = site(3);
+    let config = fs::read_to_string(site.path().join("site.toml")).expect("read");
+    let config = config.replace("kind = \"default\"", "kind = \"pca\"")
+        + "[federation]\narms = [\"local\", \"federated\"]\n";
+    fs::write(site.path().join("site.toml"), config).expect("written");
+    let output = synod(site.path(), &["backtest", "site.toml"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let text = said(&output);
+    for arm in ["local ", "federated "] {
+        let line = text.lines().find(|line| line.starts_with(arm)).expect("an arm");
+        let figures: Vec<f64> = line.split_whitespace().skip(1).flat_map(str::parse).collect();
+        assert!(
+            figures.len() == 11 && figures.iter().all(|f| f.is_finite()),
+            "{text}"
+        );
+    }
+    let result = json(&synod(site.path(), &["backtest", "site.toml", "--json"]));
+    let [local, federated] = [0, 1].map(|arm| &result["arms"][arm]["nodes"]);
+    assert!(
+        result["arms"][1]["difference"]["mean"]["fpr"].is_f64(),
+        "{result}"
+    );
+    assert_ne!(local, federated, "the others make a difference");
+    assert!(
+        result["arms"][1]["mean"]["event_recall"].as_f64() == Some(1.0),
+        "{result}"
     );
 }
 

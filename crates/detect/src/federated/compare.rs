@@ -38,7 +38,8 @@ pub struct Compared {
 /// with them unless they make its windows, or those of most nodes, clearly harder to foretell. One that has just joined goes
 /// by the others alone. One that learns with others has two detectors, and listens to its own until the others' has proven
 /// better on its past windows, as far as it is known what these were. Who has just joined, or has no labels, listens to the
-/// others from the first.
+/// others from the first. With networks there is nothing to decide beforehand: a node listens to its own until the other has
+/// proven better.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Choice {
     /// The node.
@@ -46,7 +47,7 @@ pub struct Choice {
     /// Whether it learns with others.
     pub federated: bool,
     /// How much better others let it foretell its windows, in log density per metric; of one that has just joined, how much
-    /// better they do so for the middle of the others.
+    /// better they do so for the middle of the others. With networks, 0: it is not measured.
     pub gain: f64,
     /// The share of the test windows in which it listened to the detector that it learnt with others.
     pub heard: f64,
@@ -62,7 +63,7 @@ struct Both {
 }
 
 /// A node whose test windows were judged in every way.
-struct Judged {
+pub(super) struct Judged {
     alone: NodeResult,
     together: NodeResult,
     chosen: NodeResult,
@@ -104,8 +105,37 @@ pub fn newcomers(
     Compared::of(in_order(0..history.nodes(), backtest.threads, &join))
 }
 
+impl Judged {
+    /// Has a node listen to the detector that it learnt with others where that has proven better, `at_first` until then.
+    pub(super) fn by_record(
+        backtest: &Backtest,
+        [alone, together]: [NodeResult; 2],
+        mut choice: Choice,
+        at_first: bool,
+        test: &Frame,
+    ) -> Result<Judged> {
+        let heard = match choice.federated {
+            true => others_heard(
+                &alone.alarms,
+                &together.alarms,
+                test.truth(),
+                test.step(),
+                at_first,
+            ),
+            false => vec![false; test.rows()],
+        };
+        choice.heard = heard.iter().filter(|h| **h).count() as f64 / heard.len().max(1) as f64;
+        Ok(Judged {
+            chosen: backtest.by_turns([&alone, &together], &heard, test)?,
+            alone,
+            together,
+            choice,
+        })
+    }
+}
+
 impl Compared {
-    fn of(judged: Vec<Result<Judged>>) -> Result<Compared> {
+    pub(super) fn of(judged: Vec<Result<Judged>>) -> Result<Compared> {
         let (mut local, mut federated, mut personalised, mut choices) = (vec![], vec![], vec![], vec![]);
         for one in judged {
             match one {
@@ -139,6 +169,16 @@ impl Choice {
             node: node.to_owned(),
             federated: gain.min(middle) > -TOLERATED,
             gain,
+            heard: 0.0,
+        }
+    }
+
+    /// Of a node that goes by its record alone.
+    pub(super) fn by_record(node: &str) -> Choice {
+        Choice {
+            node: node.to_owned(),
+            federated: true,
+            gain: 0.0,
             heard: 0.0,
         }
     }
@@ -260,34 +300,7 @@ impl<'a> Gathering<'a> {
             self.backtest.judge(local, &test, notes.clone())?,
             self.backtest.judge(federated, &test, notes)?,
         ];
-        self.chosen(results, choice, !labelled, &test)
-    }
-
-    /// Has a node listen to the detector that it learnt with others where that has proven better, `at_first` until then.
-    fn chosen(
-        &self,
-        [alone, together]: [NodeResult; 2],
-        mut choice: Choice,
-        at_first: bool,
-        test: &Frame,
-    ) -> Result<Judged> {
-        let heard = match choice.federated {
-            true => others_heard(
-                &alone.alarms,
-                &together.alarms,
-                test.truth(),
-                test.step(),
-                at_first,
-            ),
-            false => vec![false; test.rows()],
-        };
-        choice.heard = heard.iter().filter(|h| **h).count() as f64 / heard.len().max(1) as f64;
-        Ok(Judged {
-            chosen: self.backtest.by_turns([&alone, &together], &heard, test)?,
-            alone,
-            together,
-            choice,
-        })
+        Judged::by_record(self.backtest, results, choice, !labelled, &test)
     }
 
     /// Judges a node that has just joined in every way. Its own windows are too few to try others on, so it goes by what the
@@ -319,7 +332,7 @@ impl<'a> Gathering<'a> {
             self.backtest.judge(federated, &test, notes)?,
         ];
         let choice = Choice::of(test.node(), middle, middle);
-        self.chosen(results, choice, true, &test)
+        Judged::by_record(self.backtest, results, choice, true, &test)
     }
 }
 

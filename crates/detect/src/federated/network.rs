@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use synod_federate::simulate::{Epochs, Population, Settings, Simulation};
-use synod_federate::strategy::Choice;
+use synod_federate::strategy;
 use synod_federate::{ClientId, Plan};
 use synod_nn::Data;
 use synod_telemetry::Frame;
 
-use crate::backtest::{Backtest, History, NodeResult, Outcome};
+use super::compare::{Choice, Compared, Judged};
+use crate::backtest::{Backtest, History, NodeResult};
 use crate::detector::{Autoencoder, Fitted, Kind, Training, held_out, hide, learnt_from};
 use crate::error::{Error, Result};
 use crate::features::{Features, View};
@@ -22,7 +23,7 @@ use crate::rows::Rows;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Averaging {
     /// What is made of the nodes' updates.
-    pub strategy: Choice,
+    pub strategy: strategy::Choice,
     /// Rounds among which the steps that a node would take alone are divided.
     pub rounds: usize,
 }
@@ -34,21 +35,21 @@ impl Averaging {
     }
 
     /// A backtest of networks that every node trains alone, and of one that all train together with as many steps; each
-    /// node measures its errors by its own. All nodes' training windows are in memory. Calls `done` [`super::ROUNDS`] times
-    /// per node.
+    /// node measures its errors by its own, and listens to its own network until the shared one has proven better. All nodes'
+    /// training windows are in memory. Calls `done` [`super::ROUNDS`] times per node.
     pub fn compare(
         &self,
         backtest: &Backtest,
         history: &dyn History,
         done: &(dyn Fn() + Sync),
-    ) -> Result<(Outcome, Outcome)> {
+    ) -> Result<Compared> {
         let Some((training, view)) = training(&backtest.recipe) else {
             return Err(Error::Setting(
                 "only a single autoencoder is averaged over nodes; use kind = \"autoencoder\" or \"paper\""
                     .into(),
             ));
         };
-        let local = backtest.run(history, done)?;
+        let alone = backtest.nodes(history, done);
         let learn = |index: usize| {
             let node = history
                 .node(index)
@@ -60,15 +61,16 @@ impl Averaging {
         let fleet = Fleet::of(nodes.iter().flatten(), training, backtest.recipe.seed);
         let shared = self.train(&fleet, training, backtest, history.nodes(), done)?;
         let judge = |index: usize| {
-            let result = match &nodes[index] {
-                Ok(_) => fleet.judged(&shared, training, backtest, history, index),
-                Err(error) => Err(Error::Setting(error.to_string())),
+            let result = match (&nodes[index], &alone[index]) {
+                (Ok(_), Ok(alone)) => history
+                    .node(index)
+                    .and_then(|data| fleet.judged(&shared, training, backtest, data, alone)),
+                (Err(error), _) | (_, Err(error)) => Err(Error::Setting(error.to_string())),
             };
             done();
             result
         };
-        let federated = in_order(0..history.nodes(), backtest.threads, &judge);
-        Ok((local, Outcome::of(federated)?))
+        Compared::of(in_order(0..history.nodes(), backtest.threads, &judge))
     }
 
     /// The parameters of the shared network, and the steps of a node behind them.
@@ -177,17 +179,16 @@ impl Fleet {
         Fleet { places, tables }
     }
 
-    /// A node's test windows, judged by the shared network and its own errors.
+    /// A node's test windows, judged by the shared network and its own errors beside those of the node alone.
     fn judged(
         &self,
         (parameters, steps): &(Vec<f32>, usize),
         training: &Training,
         backtest: &Backtest,
-        history: &dyn History,
-        index: usize,
-    ) -> Result<NodeResult> {
+        (train, test, notes): (Frame, Frame, Vec<String>),
+        alone: &NodeResult,
+    ) -> Result<Judged> {
         let recipe = &backtest.recipe;
-        let (train, test, notes) = history.node(index)?;
         let features = Features::fit(&train, &recipe.features)?;
         let places: Vec<usize> = features.names().map(|name| self.places[name]).collect();
         let healthy = healthy(&train)?;
@@ -203,7 +204,9 @@ impl Fleet {
             })
         };
         let draft = Draft::fit(&train, recipe, features, habits, fit)?;
-        backtest.judge(draft.finish(None), &test, notes)
+        let together = backtest.judge(draft.finish(None), &test, notes)?;
+        let choice = Choice::by_record(test.node());
+        Judged::by_record(backtest, [alone.clone(), together], choice, false, &test)
     }
 }
 

@@ -2,14 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::chart::{HEIGHT, WIDTH};
-use super::html::{Html, decimals, raw};
+use super::histogram::{Better, histogram, legend};
+use super::html::{Html, decimals};
 use super::model::{Improvement, Report};
+use super::results::value;
 use crate::evaluate::{Change, Interval, Mean, for_each_of};
 use crate::federated::{Choice, EARNED, FEWEST};
-
-/// Bars of a histogram.
-const BARS: usize = 21;
 
 /// Figures that are compared, with the digits they are shown with.
 const FIGURES: [(&str, &str, usize); 8] = [
@@ -21,6 +19,14 @@ const FIGURES: [(&str, &str, usize); 8] = [
     ("ap", "AP", 3),
     ("event_recall", "Events found", 3),
     ("false_alarms_per_node_month", "False alarms / node-month", 2),
+];
+
+/// Figures whose changes are drawn node by node. That of TNR is that of FPR turned around.
+const DRAWN: [(&str, Better); 4] = [
+    ("f1", Better::Higher),
+    ("precision", Better::Higher),
+    ("recall", Better::Higher),
+    ("fpr", Better::Lower),
 ];
 
 /// A fall in F1 that is worth a word.
@@ -139,7 +145,8 @@ pub fn choosing() -> String {
     format!(
         "A node learns alone if others make the last quarter of the training time harder to foretell, its own or most nodes'. \
          One that learns with others listens to itself until they are known to lead on it by {EARNED} of F1, after at least \
-         {FEWEST} anomalies; one that has just joined or has no labels listens to them from the first."
+         {FEWEST} anomalies; one that has just joined or has no labels listens to them from the first. With networks nothing is \
+         decided beforehand, and who has no labels goes on listening to itself."
     )
 }
 
@@ -158,13 +165,15 @@ pub(super) fn section(report: &Report) -> Html {
     };
     html!(
         "<section>\n<h2>Learning together</h2>\n<p>Means over nodes of the difference, with 95 % intervals from drawing nodes. \
-         A mean hides who loses: the pictures count nodes by how their F1 changed. {}{}</p>\n<div class=\"scroll\"><table>\n\
-         <thead><tr><th scope=\"col\">Difference</th>{}</tr></thead>\n<tbody>\n{}</tbody></table></div>\n{}</section>\n",
+         A mean hides who loses: the pictures count nodes by how each figure changed on them. TNR is 1 − FPR: it falls where FPR \
+         rises, by as much. {}{}</p>\n<div class=\"scroll\"><table>\n\
+         <thead><tr><th scope=\"col\">Difference</th>{}</tr></thead>\n<tbody>\n{}</tbody></table></div>\n{}{}</section>\n",
         chance(compared.unwrap_or(0)),
         choosing,
         Html::join(headings),
         Html::join(report.improvements.iter().map(row)),
-        Html::join(report.improvements.iter().filter_map(histogram)),
+        legend(),
+        Html::join(report.improvements.iter().map(over_nodes)),
     )
 }
 
@@ -181,8 +190,6 @@ fn row(improvement: &Improvement) -> Html {
 }
 
 fn cell(mean: &Mean, name: &str, places: usize) -> Html {
-    let at = crate::evaluate::Metrics::NAMES.iter().position(|n| *n == name);
-    let value = at.and_then(|i| mean.metrics.values()[i]);
     let range = mean.intervals.get(name).map(|i| {
         html!(
             "<br><small>{} to {}</small>",
@@ -192,93 +199,35 @@ fn cell(mean: &Mean, name: &str, places: usize) -> Html {
     });
     html!(
         "<td>{}{}</td>",
-        decimals(value, places),
+        decimals(value(&mean.metrics, name), places),
         range.unwrap_or_default()
     )
 }
 
-/// Counts of nodes by how their F1 changed, those that lost left of the middle.
-fn histogram(improvement: &Improvement) -> Option<Html> {
-    let changes: Vec<f64> = improvement
-        .f1
-        .values()
-        .map(|change| change.f1)
-        .filter(|c| c.is_finite())
-        .collect();
-    let widest = changes.iter().map(|c| c.abs()).fold(0.0, f64::max).max(0.01);
-    let counts = counts(&changes, widest);
-    let most = counts.iter().copied().max().filter(|most| *most > 0)?;
-    let (wide, better) = (WIDTH / BARS as i64, changes.iter().filter(|c| **c > 0.0).count());
-    let worse = changes.iter().filter(|c| **c < 0.0).count();
+/// How figures changed on single nodes, and who lost.
+fn over_nodes(improvement: &Improvement) -> Html {
     let chosen = improvement.chosen.as_ref();
     let chosen = chosen.map_or(String::new(), |words| format!(" {words}"));
-    if better + worse == 0 {
-        let nodes = changes.len();
-        return Some(html!(
-            "<p>F1 is the same on all {} nodes with {}.{}</p>\n",
-            nodes,
-            improvement.arm,
-            chosen
-        ));
-    }
-    let bar = |(i, count): (usize, &usize)| {
-        let tall = HEIGHT * *count as i64 / most as i64;
-        html!(
-            "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"currentColor\" fill-opacity=\"{}\"/>",
-            i as i64 * wide + 2,
-            HEIGHT - tall,
-            wide - 4,
-            tall,
-            raw(match i.cmp(&(BARS / 2)) {
-                std::cmp::Ordering::Less => "0.35",
-                std::cmp::Ordering::Equal => "0.55",
-                std::cmp::Ordering::Greater => "0.75",
-            })
-        )
-    };
-    let label = format!(
-        "F1 rose on {better} and fell on {worse} of {} nodes with {}, by up to {widest:.2}",
-        changes.len(),
-        improvement.arm
-    );
-    Some(html!(
-        "<figure>\n<figcaption>{}. {}{}</figcaption>\n<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\" width=\"100%\" height=\"120\" \
-         preserveAspectRatio=\"none\">{}</svg>\n<div style=\"display:flex;justify-content:space-between\" class=\"quiet\">\
-         <span>−{}</span><span>unchanged</span><span>+{}</span></div>\n</figure>\n",
-        label,
+    let histograms = DRAWN.iter().filter_map(|(name, better)| {
+        let (_, title, places) = FIGURES.iter().find(|(n, ..)| n == name)?;
+        let changes = improvement.differences.values().map(|d| value(d, name));
+        Some(histogram(title, *places, *better, &changes.collect::<Vec<_>>()))
+    });
+    html!(
+        "<figure>\n<h3>{} less {}</h3>\n<div class=\"changes\">\n{}</div>\n<figcaption>{}{}</figcaption>\n</figure>\n",
+        improvement.arm,
+        improvement.against,
+        Html::join(histograms),
         losers(&improvement.f1),
-        chosen,
-        WIDTH,
-        HEIGHT,
-        label,
-        Html::join(counts.iter().enumerate().map(bar)),
-        decimals(Some(widest), 2),
-        decimals(Some(widest), 2)
-    ))
-}
-
-/// How many changes fall into each of equal parts from `-widest` to `widest`.
-fn counts(changes: &[f64], widest: f64) -> [usize; BARS] {
-    let mut counts = [0; BARS];
-    for change in changes {
-        let share = (change / widest + 1.0) / 2.0;
-        let place = ((share * BARS as f64) as usize).min(BARS - 1);
-        counts[place] += 1;
-    }
-    counts
+        chosen
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::evaluate::Metrics;
     use crate::report::page;
-
-    #[test]
-    fn changes_fall_left_and_right_of_the_middle() {
-        let counts = counts(&[-1.0, -0.001, 0.0, 0.001, 1.0, 0.5], 1.0);
-        assert_eq!((counts[0], counts[BARS / 2], counts[BARS - 1]), (1, 3, 1));
-        assert_eq!(counts.iter().sum::<usize>(), 6);
-    }
 
     #[test]
     fn the_page_says_who_gains_and_who_loses() {
@@ -298,17 +247,71 @@ mod tests {
             ..Improvement::default()
         });
         let page = self::page(&report);
-        assert!(page.contains("federated &lt;1&gt; less local"), "escaped");
-        assert!(page.contains("F1 rose on 2 and fell on 2 of 4 nodes"));
+        assert!(
+            page.contains("<h3>federated &lt;1&gt; less local</h3>"),
+            "escaped"
+        );
         let who = "Hurt beyond chance: d (-0.400 [-0.500, -0.200]). Within chance, F1 fell on b (-0.100).";
         assert!(page.contains(who), "{page}");
         assert!(page.contains("its level is 99.75 %"));
         report.improvements[0].chosen = Some("None chose.".to_owned());
         let page = self::page(&report);
         assert!(page.contains("b (-0.100). None chose.</figcaption>") && page.contains("by 0.03 of F1"));
-        report.improvements[0].f1 = [("a".to_owned(), Change::default())].into();
-        let same = "F1 is the same on all 1 nodes with federated &lt;1&gt;. None chose.";
-        assert!(self::page(&report).contains(same));
+    }
+
+    #[test]
+    fn every_figure_is_counted_by_its_own_changes_and_fewer_false_positives_are_better() {
+        let node = |f1, precision, recall, fpr| Metrics {
+            f1,
+            precision,
+            recall,
+            fpr,
+            ..Metrics::default()
+        };
+        let gains = node(Some(0.2), Some(0.3), Some(0.1), Some(-0.01));
+        let loses = node(Some(-0.1), None, Some(0.0), Some(-0.02));
+        let page = over_nodes(&Improvement {
+            differences: [("a".to_owned(), gains), ("b".to_owned(), loses)].into(),
+            ..Improvement::default()
+        })
+        .into_string();
+        let said: Vec<String> = page
+            .split("<h4>")
+            .skip(1)
+            .map(|part| {
+                format!(
+                    "{} {}",
+                    before(part, " <small>"),
+                    before(&part[part.find("<p>").expect("words")..], "</p>")
+                )
+            })
+            .collect();
+        let word = |class: &str, what: &str| format!("<span class=\"{class}\">{what}</span>");
+        assert_eq!(
+            said,
+            [
+                format!(
+                    "F1 <p>{}, {} of 2 nodes",
+                    word("better", "rose on 1"),
+                    word("worse", "fell on 1")
+                ),
+                format!(
+                    "Precision <p>{}, {} of 2 nodes",
+                    word("better", "rose on 1"),
+                    word("same", "undefined on 1")
+                ),
+                format!(
+                    "Recall <p>{}, {} of 2 nodes",
+                    word("better", "rose on 1"),
+                    word("same", "same on 1")
+                ),
+                format!("FPR <p>{} of 2 nodes", word("better", "fell on 2")),
+            ]
+        );
+    }
+
+    fn before<'a>(text: &'a str, end: &str) -> &'a str {
+        text.split(end).next().unwrap_or_default()
     }
 
     #[test]

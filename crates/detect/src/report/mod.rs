@@ -10,6 +10,7 @@ mod alarms;
 mod chart;
 mod evidence;
 mod headline;
+mod histogram;
 mod improvement;
 mod methods;
 mod model;

@@ -92,7 +92,8 @@ const COLUMNS: [Column; 14] = [
     ),
 ];
 
-fn value(metrics: &Metrics, name: &str) -> Option<f64> {
+/// A figure by its name.
+pub(super) fn value(metrics: &Metrics, name: &str) -> Option<f64> {
     let at = Metrics::NAMES.iter().position(|n| *n == name)?;
     metrics.values().get(at).copied().flatten()
 }

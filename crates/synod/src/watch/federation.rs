@@ -56,12 +56,9 @@ fn whole() -> Vec<usize> {
 }
 
 impl FederationConfig {
-    fn ways(&self, network: bool) -> Vec<Way> {
-        let usual = match network {
-            true => vec![Way::Local, Way::Federated],
-            false => vec![Way::Local, Way::Federated, Way::Personalised],
-        };
-        self.arms.clone().unwrap_or(usual)
+    fn ways(&self) -> Vec<Way> {
+        let all = || vec![Way::Local, Way::Federated, Way::Personalised];
+        self.arms.clone().unwrap_or_else(all)
     }
 
     /// What is wrong with it for a recipe, if anything.
@@ -82,10 +79,7 @@ impl FederationConfig {
                 "`rounds` is a whole number from 1 to 100000, not {rounds}"
             ));
         }
-        let arms = self.ways(network);
-        if network && arms.contains(&Way::Personalised) {
-            return Some("networks are learnt \"local\" or \"federated\", not \"personalised\"".into());
-        }
+        let arms = self.ways();
         let twice = |i: usize| arms[..i].contains(&arms[i]);
         if arms.is_empty() || (0..arms.len()).any(twice) {
             return Some(
@@ -110,8 +104,7 @@ pub(crate) fn arms(
     nodes: &dyn History,
     prefix: &str,
 ) -> Result<Vec<Arm>> {
-    let network = Averaging::suits(&backtest.recipe);
-    let ways = config.ways(network);
+    let ways = config.ways();
     let mut arms: Vec<Arm> = vec![];
     for part in &config.reduce {
         let size = match part {
@@ -164,8 +157,7 @@ fn learnt(
             strategy: config.strategy.clone().unwrap_or_default(),
             rounds: config.rounds.unwrap_or(ROUNDS_OF_NETWORKS),
         };
-        let (local, federated) = averaging.compare(backtest, history, done)?;
-        return Ok((vec![(Way::Local, local), (Way::Federated, federated)], vec![]));
+        return Ok(outcomes(averaging.compare(backtest, history, done)?));
     }
     Ok(outcomes(compare(backtest, history, done)?))
 }

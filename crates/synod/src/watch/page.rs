@@ -97,6 +97,7 @@ fn improvement(comparison: &table::Comparison<'_>, all: &[table::Comparison<'_>]
         against: comparison.against.name.clone(),
         mean: comparison.mean.clone(),
         f1: comparison.f1.clone(),
+        differences: comparison.differences.clone(),
         chosen: comparison.chosen(all),
     }
 }

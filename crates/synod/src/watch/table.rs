@@ -5,7 +5,7 @@ use std::io::Write;
 
 use serde_json::{Map, Value, json};
 use synod_detect::evaluate::{
-    Bootstrap, Change, Mean, Metrics, Paired, beyond_chance, for_each_of, mean_difference,
+    Bootstrap, Change, Mean, Metrics, Paired, beyond_chance, difference, for_each_of, mean_difference,
 };
 use synod_detect::federated::Choice;
 use synod_detect::report::{back, chance, choosing, chosen, listed, losers};
@@ -29,6 +29,8 @@ pub(crate) struct Comparison<'a> {
     pub(crate) mean: Mean,
     /// How each node's F1 changed, where it is defined.
     pub(crate) f1: BTreeMap<String, Change>,
+    /// How each node's figures changed.
+    pub(crate) differences: BTreeMap<String, Metrics>,
 }
 
 impl Comparison<'_> {
@@ -83,9 +85,12 @@ fn comparison<'a>(arm: &'a Arm, against: &'a Arm) -> Comparison<'a> {
             change.with_events(&before.evaluation, &after.evaluation),
         ))
     };
+    let names = pairs.iter().map(|(_, after)| after.node.clone());
+    let differences = metrics.iter().map(|(before, after)| difference(before, after));
     Comparison {
         arm,
         against,
+        differences: names.zip(differences).collect(),
         mean: mean_difference(&metrics, &Bootstrap::default()),
         f1: pairs.iter().filter_map(change).collect(),
     }
