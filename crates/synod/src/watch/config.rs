@@ -405,10 +405,6 @@ mod tests {
             ("round = 5", "round"),
             ("rounds = 0\n[detector]\nkind = \"paper\"", "from 1 to"),
             ("cold_start_days = 1\n[detector]\nkind = \"paper\"", "from sums"),
-            (
-                "arms = [\"personalised\"]\n[detector]\nkind = \"paper\"",
-                "networks",
-            ),
         ] {
             let error = read(text).expect_err(text);
             assert!(
