@@ -133,7 +133,14 @@ fn where_no_model_is_shared_whole_clients_judge_what_they_have() {
     );
     let said = summary(folder.path(), &["--force"]);
     assert_eq!(said["models"], 2);
-    assert!(folder.path().join("runs/clouds/model-2.safetensors").exists());
+    let second = folder.path().join("runs/clouds/model-2.safetensors");
+    assert!(second.exists());
+    config(folder.path(), "[federation]\nclients = 12\nrounds = 2");
+    summary(folder.path(), &["--force"]);
+    assert!(
+        !second.exists() && !folder.path().join("runs/clouds/clients.jsonl").exists(),
+        "nothing is left of before"
+    );
 }
 
 #[test]

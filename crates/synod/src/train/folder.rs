@@ -12,6 +12,11 @@ use synod_nn::Report;
 
 use super::Misuse;
 
+/// The file that holds principal components.
+pub(super) const COMPONENTS: &str = "components.json";
+/// The file with a line for every client that was judged.
+pub(super) const CLIENTS: &str = "clients.jsonl";
+
 /// A log longer than this is not one of ours.
 const LARGEST_LOG: u64 = 256 << 20;
 
@@ -98,7 +103,8 @@ impl Folder {
         fs::create_dir_all(path).with_context(|| format!("cannot create {}", path.display()))?;
         let log = Log::open(self.events())?;
         // The summary goes first: without it and the checkpoint, a crash from here on leaves an empty run.
-        for file in [self.summary(), self.checkpoint(), self.model()] {
+        let first = [self.summary(), self.checkpoint(), self.model()];
+        for file in first.into_iter().chain(self.further()?) {
             match fs::remove_file(&file) {
                 Err(e) if e.kind() != io::ErrorKind::NotFound => {
                     return Err(e).with_context(|| format!("cannot remove {}", file.display()));
@@ -123,6 +129,27 @@ impl Folder {
         let log = Log::open(self.events())?;
         log.mend()?;
         Ok(log)
+    }
+
+    /// Files that only some runs leave.
+    fn further(&self) -> Result<Vec<PathBuf>> {
+        let reading = || format!("cannot read {}", self.path.display());
+        let mut found = vec![];
+        for entry in fs::read_dir(&self.path).with_context(reading)? {
+            let entry = entry.with_context(reading)?;
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            let model = name.starts_with("model-") && name.ends_with(".safetensors");
+            if model || [COMPONENTS, CLIENTS].contains(&&*name) {
+                found.push(entry.path());
+            }
+        }
+        Ok(found)
+    }
+
+    /// A further model of the run, from 2 on.
+    pub(super) fn further_model(&self, number: usize) -> PathBuf {
+        self.path.join(format!("model-{number}.safetensors"))
     }
 
     /// A further file of the run, whole or not at all.

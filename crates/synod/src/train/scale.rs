@@ -9,10 +9,8 @@ use synod_federate::moments::{Components, CrossMoments, Edges, Histograms, Momen
 
 use super::config::{DataConfig, Standardise};
 use super::data::Rows;
-use super::folder::Folder;
+use super::folder::{COMPONENTS, Folder};
 
-/// The file of a run that holds the principal components.
-const COMPONENTS: &str = "components.json";
 /// Parts into which a bin with a quartile in it is cut from pass to pass.
 const BINS: usize = 64;
 

@@ -18,7 +18,7 @@ pub(super) use self::config::FederationConfig;
 use self::curve::Curve;
 use super::config::Config;
 use super::data::{Rows, Split};
-use super::folder::{Folder, Log};
+use super::folder::{CLIENTS, Folder, Log};
 use super::{Misuse, model, shortest};
 
 /// Clients that are judged one by one at the end.
@@ -272,11 +272,7 @@ impl Course<'_> {
         for (i, model) in models.iter().enumerate() {
             model.save(&match i {
                 0 => self.run.folder.model(),
-                i => self
-                    .run
-                    .folder
-                    .model()
-                    .with_file_name(format!("model-{}.safetensors", i + 1)),
+                i => self.run.folder.further_model(i + 1),
             })?;
         }
         Ok(models)
@@ -294,9 +290,7 @@ impl Course<'_> {
             json!({ "client": m.client, "rows": m.used().rows, "shared": shared, "own": own }).to_string()
         };
         let lines: Vec<String> = measures.iter().map(line).collect();
-        self.run
-            .folder
-            .write("clients.jsonl", &(lines.join("\n") + "\n"))?;
+        self.run.folder.write(CLIENTS, &(lines.join("\n") + "\n"))?;
         Ok(spread(&measures))
     }
 
