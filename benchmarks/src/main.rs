@@ -1,6 +1,7 @@
 //! Synod's side of the benchmarks: one workload per run, one JSON line out.
 #![forbid(unsafe_code)]
 
+mod count;
 mod federation;
 mod int8;
 mod parity;
@@ -35,6 +36,14 @@ enum Workload {
         /// How often; the fastest counts.
         #[arg(long, default_value_t = 30)]
         reps: usize,
+    },
+    /// Work on a synthetic node of which callgrind counts the instructions.
+    WatchCount {
+        /// What is counted.
+        work: count::Work,
+        /// Days of windows, a quarter of an hour each; the first half is learnt from.
+        #[arg(long, default_value_t = 24)]
+        days: usize,
     },
     /// Detectors of 460 metrics, trained on two threads.
     WatchTrain {
@@ -170,6 +179,7 @@ fn main() -> Result<()> {
     let started = std::time::Instant::now();
     match Cli::parse().workload {
         Workload::WatchScore { nodes, reps } => watch::score(nodes, reps),
+        Workload::WatchCount { work, days } => count::count(work, days),
         Workload::WatchTrain { nodes, rows } => watch::train(nodes, rows),
         Workload::Autoencoder { common } => autoencoder::train(started, common),
         Workload::AutoencoderInference { batch, common } => autoencoder::inference(batch, common),

@@ -135,7 +135,7 @@ fn engine_step(rows: &Rows) -> Result<f64> {
 }
 
 #[expect(clippy::print_stdout, reason = "the result of the program")]
-fn emit(line: &serde_json::Value) -> Result<()> {
+pub(crate) fn emit(line: &serde_json::Value) -> Result<()> {
     println!("{line}");
     Ok(())
 }
