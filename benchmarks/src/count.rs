@@ -7,7 +7,7 @@ use std::hint::black_box;
 use anyhow::Result;
 use clap::ValueEnum;
 use serde_json::json;
-use synod_detect::{AlarmPolicy, Backtest, History, NodeModel, Recipe, Split};
+use synod_detect::{AlarmBudget, Alone, Backtest, History, NodeModel, Recipe, Split};
 use synod_telemetry::Frame;
 use synod_telemetry::synthetic::{Cluster, ClusterOptions};
 
@@ -61,13 +61,14 @@ pub(crate) fn count(work: Work, days: usize) -> Result<()> {
             let parts = (0..2).map(|i| cluster.node(i).map(|frame| frame.slice(0..frame.rows() / 2)));
             let history = Halves(parts.collect::<Result<_, _>>()?);
             let backtest = Backtest {
-                recipe,
-                alarm: AlarmPolicy::default(),
+                alarm: AlarmBudget::default(),
                 threads: 1,
                 evidence: false,
             };
-            let outcome = counted(|| backtest.run(&history, &|| {}))?;
-            outcome.nodes.into_iter().flat_map(|n| n.scores).collect()
+            let learner = Alone(recipe);
+            let outcomes = counted(|| backtest.run(&history, &learner, &|| {}))?;
+            let nodes = outcomes.iter().flat_map(|outcome| &outcome.nodes);
+            nodes.flat_map(|n| n.scores.clone()).collect()
         }
     };
     crate::watch::emit(&json!({

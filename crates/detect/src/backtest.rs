@@ -1,32 +1,24 @@
 //! A detector against a site's own history.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use synod_telemetry::{Dropped, Frame, Truth};
 
-use crate::calibrate::{AlarmPolicy, Calibrator, ONE_EVENT, Verdict, p_value};
+use crate::budget::AlarmBudget;
+use crate::calibrate::{Calibrator, ONE_EVENT, Verdict, p_value};
 use crate::error::{Error, Result};
 use crate::evaluate::{Bootstrap, Evaluation, Mean, Scored, Settings, evaluate, intervals_over_nodes, mean};
 use crate::evidence::Evidence;
+use crate::learn::{History, Learner};
 use crate::model::{Contribution, NodeModel};
 use crate::parallel::in_order;
-use crate::recipe::Recipe;
 
-/// Where nodes' windows come from, one node at a time: no more are in memory than are worked on.
-pub trait History: Sync {
-    /// How many nodes there are.
-    fn nodes(&self) -> usize;
-
-    /// Training and test windows of one node, with what a reader should know of how they were read.
-    fn node(&self, index: usize) -> Result<(Frame, Frame, Vec<String>)>;
-}
-
-/// How a backtest is done.
+/// How alarms are raised and judged in a backtest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Backtest {
-    /// What detects.
-    pub recipe: Recipe,
-    /// When alarms are raised.
-    pub alarm: AlarmPolicy,
+    /// What alarms may cost.
+    pub alarm: AlarmBudget,
     /// Threads; nodes are shared among them.
     pub threads: usize,
     /// Whether to keep what a report shows of nodes with alarms.
@@ -64,7 +56,7 @@ pub struct NodeResult {
     /// The figures, if there are labels.
     pub evaluation: Evaluation,
     /// The fitted detector.
-    pub model: NodeModel,
+    pub model: Arc<NodeModel>,
     /// Starts of the test windows.
     pub times: Vec<i64>,
     /// Their scores.
@@ -91,7 +83,7 @@ pub struct Outcome {
     /// The mean of the figures over nodes.
     pub mean: Mean,
     /// One result per node, in the order of the history.
-    pub nodes: Vec<NodeResult>,
+    pub nodes: Vec<Arc<NodeResult>>,
     /// Nodes that could not be learnt, with the reasons.
     pub failed: Vec<(usize, String)>,
 }
@@ -103,35 +95,61 @@ const FEWEST_DRAWN: usize = 3;
 const LISTED: usize = 8;
 
 impl Backtest {
-    /// Fits a detector per node, scores its test windows and compares the alarms with the labels. Calls `done` after
-    /// every node. A node that cannot be learnt is reported and does not stop the others.
-    pub fn run(&self, history: &dyn History, done: &(dyn Fn() + Sync)) -> Result<Outcome> {
-        Outcome::of(self.nodes(history, done))
-    }
-
-    /// The result of every node, in order.
-    pub(crate) fn nodes(&self, history: &dyn History, done: &(dyn Fn() + Sync)) -> Vec<Result<NodeResult>> {
+    /// Has every node learnt, scores its test windows and compares the alarms with the labels; the outcome of every way of
+    /// learning, in the learner's order. Calls `done` after every node. A node that cannot be learnt is reported and does not
+    /// stop the others.
+    pub fn run(
+        &self,
+        history: &dyn History,
+        learner: &dyn Learner,
+        done: &(dyn Fn() + Sync),
+    ) -> Result<Vec<Outcome>> {
         let one = |index: usize| {
-            let result = history.node(index).and_then(|data| self.node(index, data));
+            let results = history
+                .node(index)
+                .and_then(|data| self.node(learner, index, data));
             done();
-            result
+            results
         };
-        in_order(0..history.nodes(), self.threads, &one)
+        let nodes = in_order(0..history.nodes(), self.threads, &one);
+        let ways = nodes.iter().flatten().map(Vec::len).next().unwrap_or(1);
+        let of_way = |way: usize| {
+            nodes.iter().map(move |node| match node {
+                Ok(results) => results
+                    .get(way)
+                    .cloned()
+                    .ok_or_else(|| Error::Setting("nodes were learnt in different numbers of ways".into())),
+                Err(error) => Err(Error::Setting(error.to_string())),
+            })
+        };
+        (0..ways).map(|way| Outcome::of(of_way(way).collect())).collect()
     }
 
-    fn node(&self, index: usize, (train, test, notes): (Frame, Frame, Vec<String>)) -> Result<NodeResult> {
-        let recipe = Recipe {
-            seed: self.recipe.seed.wrapping_add(1000 * index as u64),
-            ..self.recipe.clone()
-        };
-        let model = NodeModel::fit(&train, &recipe)?;
-        self.judge(model, &test, notes)
+    fn node(
+        &self,
+        learner: &dyn Learner,
+        index: usize,
+        (train, test, notes): (Frame, Frame, Vec<String>),
+    ) -> Result<Vec<Arc<NodeResult>>> {
+        let mut judged: Vec<Arc<NodeResult>> = vec![];
+        for model in learner.learn(index, &train)? {
+            // Ways that agree on a node are judged once.
+            let known = judged
+                .iter()
+                .find(|result| Arc::ptr_eq(&result.model, &model))
+                .cloned();
+            judged.push(match known {
+                Some(result) => result,
+                None => Arc::new(self.judge(model, &test, notes.clone())?),
+            });
+        }
+        Ok(judged)
     }
 
     /// Scores a node's test windows and compares the alarms with the labels.
-    pub(crate) fn judge(&self, model: NodeModel, test: &Frame, notes: Vec<String>) -> Result<NodeResult> {
+    fn judge(&self, model: Arc<NodeModel>, test: &Frame, notes: Vec<String>) -> Result<NodeResult> {
         let scored = model.score(test);
-        let verdicts = Calibrator::by(&self.alarm, model.reference(), model.step()).judge(&scored);
+        let verdicts = Calibrator::new(model.reference(), self.alarm, model.step()).judge(&scored);
         let scores = scored.total;
         let alarms: Vec<bool> = verdicts.iter().map(|v| v.alarm).collect();
         let evaluation = evaluation(&scores, &alarms, test)?;
@@ -154,47 +172,6 @@ impl Backtest {
             notes,
         })
     }
-
-    /// A node that listens to one detector at a time: to the second where `second_heard` says so, elsewhere to the first.
-    pub(crate) fn by_turns(
-        &self,
-        [first, second]: [&NodeResult; 2],
-        second_heard: &[bool],
-        test: &Frame,
-    ) -> Result<NodeResult> {
-        let last = match second_heard.last() {
-            Some(true) => second,
-            _ => first,
-        };
-        if second_heard.windows(2).all(|pair| pair[0] == pair[1]) {
-            return Ok(last.clone());
-        }
-        let heard = |i: usize| if second_heard[i] { second } else { first };
-        let windows = 0..second_heard.len();
-        let scores: Vec<f32> = windows.clone().map(|i| heard(i).scores[i]).collect();
-        let alarms: Vec<bool> = windows.clone().map(|i| heard(i).alarms[i]).collect();
-        let events_of = |node: &NodeResult| {
-            let verdict = |i: usize| Verdict {
-                threshold: node.thresholds[i],
-                alarm: node.alarms[i] && std::ptr::eq(heard(i), node),
-            };
-            let verdicts: Vec<Verdict> = windows.clone().map(verdict).collect();
-            self::alarms(&node.model, test, &node.scores, &verdicts)
-        };
-        let mut events = [events_of(first), events_of(second)].concat();
-        events.sort_by_key(|alarm| alarm.from);
-        let evidence =
-            (self.evidence && !events.is_empty()).then(|| Evidence::of(&last.model, test, &scores, &events));
-        Ok(NodeResult {
-            evaluation: evaluation(&scores, &alarms, test)?,
-            thresholds: windows.map(|i| heard(i).thresholds[i]).collect(),
-            scores,
-            alarms,
-            events,
-            evidence,
-            ..last.clone()
-        })
-    }
 }
 
 /// What alarms are worth, those less than an hour apart taken as one.
@@ -215,7 +192,7 @@ fn evaluation(scores: &[f32], alarms: &[bool], test: &Frame) -> Result<Evaluatio
 
 impl Outcome {
     /// Gathers results of nodes in order; an error if there is none at all.
-    pub(crate) fn of(results: Vec<Result<NodeResult>>) -> Result<Outcome> {
+    fn of(results: Vec<Result<Arc<NodeResult>>>) -> Result<Outcome> {
         let (mut nodes, mut failed) = (vec![], vec![]);
         for (index, result) in results.into_iter().enumerate() {
             match result {

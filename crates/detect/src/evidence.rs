@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use synod_telemetry::Frame;
 
-use crate::backtest::{Alarm, History};
+use crate::backtest::Alarm;
 use crate::error::Result;
+use crate::learn::History;
 use crate::model::NodeModel;
 use crate::smooth::quantile;
 

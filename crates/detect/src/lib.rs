@@ -14,6 +14,7 @@ mod evidence;
 pub mod features;
 pub mod federated;
 mod habits;
+mod learn;
 mod model;
 mod moments;
 mod parallel;
@@ -25,14 +26,12 @@ mod smooth;
 mod split;
 mod store;
 
-pub use backtest::{Alarm, Backtest, History, NodeResult, Outcome, alarms};
+pub use backtest::{Alarm, Backtest, NodeResult, Outcome, alarms};
 pub use budget::AlarmBudget;
-pub use calibrate::{
-    Adaptive, AdaptiveConformal, AlarmPolicy, Calibrator, Conformal, Moving, Pareto, Persistence, Persistent,
-    Rule, Tail, Verdict, p_value,
-};
+pub use calibrate::{Adaptive, Calibrator, Verdict, p_value};
 pub use error::{Error, Result};
 pub use evidence::{Evidence, peers};
+pub use learn::{Alone, History, Learner};
 pub use model::{Contribution, NodeModel, Scores};
 pub use moments::Moments;
 pub use recipe::{Member, Recipe};

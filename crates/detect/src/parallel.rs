@@ -9,6 +9,9 @@ pub(crate) fn in_order<T: Send>(
     threads: usize,
     work: &(dyn Fn(usize) -> T + Sync),
 ) -> Vec<T> {
+    if threads <= 1 {
+        return indices.map(work).collect();
+    }
     let next = AtomicUsize::new(indices.start);
     let results: Mutex<Vec<(usize, T)>> = Mutex::new(Vec::with_capacity(indices.len()));
     std::thread::scope(|scope| {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::detector::{Growth, Kind, Sequences, Training};
+use crate::detector::{Kind, Sequences, Training};
 use crate::error::{Error, Result};
 use crate::features::{FeatureSettings, Scaling, View};
 
@@ -62,7 +62,7 @@ pub struct Recipe {
 pub(crate) const SMOOTH: usize = 10;
 
 /// Names that [`Recipe::named`] knows.
-pub(crate) const NAMES: [&str; 10] = [
+pub(crate) const NAMES: [&str; 8] = [
     "default",
     "covariance",
     "changes",
@@ -70,8 +70,6 @@ pub(crate) const NAMES: [&str; 10] = [
     "autoencoder",
     "pca",
     "paper",
-    "isolation-forest",
-    "kmeans",
     "lstm-autoencoder",
 ];
 
@@ -93,6 +91,14 @@ impl Recipe {
             unseen: true,
             refine: 0.0,
             seed,
+        }
+    }
+
+    /// The recipe of one node among others: with a seed of its own.
+    pub fn of_node(&self, index: usize) -> Recipe {
+        Recipe {
+            seed: self.seed.wrapping_add(1000 * index as u64),
+            ..self.clone()
         }
     }
 
@@ -150,8 +156,6 @@ impl Recipe {
             },
             "pca" => plain(Kind::Pca { share: 0.9 }, Scaling::Standard),
             "paper" => plain(Kind::Autoencoder(Training::paper()), Scaling::Minmax),
-            "isolation-forest" => one(Kind::IsolationForest(Growth::default())),
-            "kmeans" => one(Kind::KMeans { centres: 20 }),
             "lstm-autoencoder" => one(Kind::LstmAutoencoder(Sequences::default())),
             several if several.contains('+') => {
                 let parts: Result<Vec<Recipe>> = several

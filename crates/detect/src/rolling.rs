@@ -12,14 +12,6 @@ pub(crate) struct Rolling {
 }
 
 impl Rolling {
-    /// The values but NaN, in the order in which they came.
-    pub(crate) fn of(values: &[f32]) -> Rolling {
-        let arrived: VecDeque<f32> = values.iter().copied().filter(|v| !v.is_nan()).collect();
-        let mut sorted: Vec<f32> = arrived.iter().copied().collect();
-        sorted.sort_unstable_by(f32::total_cmp);
-        Rolling { arrived, sorted }
-    }
-
     /// Takes in a value; NaN is none.
     pub(crate) fn push(&mut self, value: f32) {
         if value.is_nan() {
@@ -41,15 +33,6 @@ impl Rolling {
         }
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.arrived.len()
-    }
-
-    /// From the smallest to the largest.
-    pub(crate) fn sorted(&self) -> &[f32] {
-        &self.sorted
-    }
-
     /// The middle value, or the mean of the two in the middle; none of nothing.
     pub(crate) fn median(&self) -> Option<f32> {
         let half = self.sorted.len() / 2;
@@ -65,6 +48,12 @@ impl Rolling {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    fn of(values: &[f32]) -> Rolling {
+        let mut rolling = Rolling::default();
+        values.iter().for_each(|v| rolling.push(*v));
+        rolling
+    }
 
     fn naive(values: &[f32]) -> Option<f32> {
         let mut sorted = values.to_vec();
@@ -86,21 +75,21 @@ mod tests {
             let mut rolling = Rolling::default();
             for (i, value) in values.iter().enumerate() {
                 rolling.push(*value);
-                if rolling.len() > width {
+                if rolling.arrived.len() > width {
                     rolling.pop();
                 }
                 let from = (i + 1).saturating_sub(width);
                 prop_assert_eq!(rolling.median(), naive(&values[from..=i]));
-                prop_assert_eq!(&rolling, &Rolling::of(&values[from..=i]));
+                prop_assert_eq!(&rolling, &of(&values[from..=i]));
             }
         }
     }
 
     #[test]
     fn nan_is_no_value_and_nothing_has_no_median() {
-        let mut rolling = Rolling::of(&[f32::NAN]);
+        let mut rolling = of(&[f32::NAN]);
         rolling.push(f32::NAN);
         rolling.pop();
-        assert_eq!((rolling.len(), rolling.median()), (0, None));
+        assert_eq!((rolling.arrived.len(), rolling.median()), (0, None));
     }
 }

@@ -30,11 +30,6 @@ impl Average {
 pub(crate) fn quantile(values: &[f32], share: f64) -> f32 {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f32::total_cmp);
-    sorted_quantile(&sorted, share)
-}
-
-/// [`quantile`] of values in order.
-pub(crate) fn sorted_quantile(sorted: &[f32], share: f64) -> f32 {
     let Some(last) = sorted.len().checked_sub(1) else {
         return 0.0;
     };

@@ -1,9 +1,9 @@
 //! Nodes that learn together: what each gains, and what none loses.
 
 use synod_detect::features::View;
-use synod_detect::federated::{Averaging, Fleet, Keep, ROUNDS, Recent, compare, newcomers};
+use synod_detect::federated::{Averaging, Choice, Fleet, Keep, ROUNDS, Recent, Together};
 use synod_detect::{
-    AlarmPolicy, Backtest, Error, History, NodeModel, NodeResult, Outcome, Recipe, Result, Split,
+    AlarmBudget, Backtest, Error, History, Learner, NodeModel, NodeResult, Outcome, Recipe, Result, Split,
 };
 use synod_telemetry::synthetic::{Cluster, ClusterOptions, Metrics, Statistics};
 use synod_telemetry::{Frame, Truth};
@@ -38,11 +38,26 @@ impl History for Site {
 
 fn backtest(threads: usize) -> Backtest {
     Backtest {
-        recipe: Recipe::standard(1),
-        alarm: AlarmPolicy::default(),
+        alarm: AlarmBudget::default(),
         threads,
         evidence: false,
     }
+}
+
+/// What nodes come to alone, together and as they choose, and how they chose.
+fn compare(threads: usize, history: &dyn History, done: &(dyn Fn() + Sync)) -> ([Outcome; 3], Vec<Choice>) {
+    let together = Together::gather(&Recipe::standard(1), history, threads, done).expect("gathered");
+    (three(threads, history, &together, done), together.choices())
+}
+
+fn three(
+    threads: usize,
+    history: &dyn History,
+    learner: &dyn Learner,
+    done: &(dyn Fn() + Sync),
+) -> [Outcome; 3] {
+    let outcomes = backtest(threads).run(history, learner, done).expect("judged");
+    outcomes.try_into().expect("three ways")
 }
 
 fn fpr(outcome: &Outcome) -> f64 {
@@ -74,77 +89,71 @@ fn with_little_to_learn_from_nodes_raise_fewer_false_alarms_together() {
         history: &site,
         keep: Keep::Part(8),
     };
-    let found = compare(&backtest(2), &short, &|| {}).expect("compared");
+    let ([alone, together, _], choices) = compare(2, &short, &|| {});
     assert!(
-        fpr(&found.federated) < fpr(&found.local),
+        fpr(&together) < fpr(&alone),
         "{} against {}",
-        fpr(&found.federated),
-        fpr(&found.local)
+        fpr(&together),
+        fpr(&alone)
     );
-    assert_eq!(found.choices.len(), 10);
+    assert_eq!(choices.len(), 10);
+}
+
+/// Nodes whose metrics have each other's names, on every node in another order.
+struct Unlike(Site);
+
+impl History for Unlike {
+    fn nodes(&self) -> usize {
+        self.0.nodes()
+    }
+
+    fn node(&self, index: usize) -> Result<(Frame, Frame, Vec<String>)> {
+        let (train, test, notes) = self.0.node(index)?;
+        let renamed = |frame: Frame| {
+            let mut metrics = frame.metrics().to_vec();
+            let count = metrics.len();
+            metrics.rotate_left(index % count);
+            let (times, values) = (frame.times().to_vec(), frame.values().to_vec());
+            let named = Frame::new(frame.node(), frame.step(), times, metrics, values)?;
+            named.with_truth(frame.truth().to_vec())
+        };
+        Ok((renamed(train)?, renamed(test)?, notes))
+    }
 }
 
 #[test]
-fn a_node_listens_to_others_where_they_have_proven_better_and_is_as_alone_elsewhere() {
-    let site = Site::new(10, 240);
-    let short = Recent {
-        history: &site,
-        keep: Keep::Part(24),
-    };
-    let found = compare(&backtest(2), &short, &|| {}).expect("compared");
-    let mut by_turns = 0;
-    for (i, choice) in found.choices.iter().enumerate() {
-        let [alone, together, chosen] =
-            [&found.local, &found.federated, &found.personalised].map(|o| &o.nodes[i]);
-        assert_eq!(choice.node, chosen.node);
-        let windows = chosen.scores.len();
-        let said = |of: &NodeResult, w: usize| (of.scores[w], of.thresholds[w], of.alarms[w]);
-        let differ = |w: &usize| said(alone, *w) != said(together, *w);
-        let heard = (0..windows).filter(differ).map(|w| match said(chosen, w) {
-            it if it == said(together, w) => true,
-            it => {
-                assert_eq!(it, said(alone, w), "window {w} is of neither");
-                false
-            }
-        });
-        let heard: Vec<bool> = heard.collect();
-        let share = heard.iter().filter(|h| **h).count() as f64 / heard.len() as f64;
-        assert!((share - choice.heard).abs() < 0.02, "{share} {choice:?}");
-        by_turns += usize::from(share > 0.0 && share < 1.0);
-        let covered = |w: usize| {
-            let at = chosen.times[w];
-            chosen.events.iter().any(|e| e.from <= at && at < e.to)
-        };
-        assert!((0..windows).all(|w| !chosen.alarms[w] || covered(w)));
-        assert!(chosen.events.is_sorted_by_key(|e| e.from));
+fn nodes_that_are_not_alike_choose_to_learn_alone_and_are_as_alone() {
+    let ([alone, together, chosen], choices) = compare(2, &Unlike(Site::new(6, 20)), &|| {});
+    assert!(choices.iter().all(|c| !c.federated), "{choices:?}");
+    for i in 0..6 {
+        assert_eq!(choices[i].node, chosen.nodes[i].node);
+        assert_eq!(chosen.nodes[i].scores, alone.nodes[i].scores);
     }
-    assert!(by_turns > 0, "{:?}", found.choices);
-    let f1 = |outcome: &Outcome| outcome.mean.metrics.f1.expect("anomalies");
-    let worst = |outcome: &Outcome| {
-        let f1 = |o: &Outcome, i: usize| o.nodes[i].evaluation.metrics.f1.unwrap_or(0.0);
-        let changes = (0..10).map(|i| f1(outcome, i) - f1(&found.local, i));
-        changes.fold(f64::INFINITY, f64::min)
-    };
-    assert!(f1(&found.personalised) > f1(&found.local));
-    assert!(worst(&found.personalised) > worst(&found.federated));
+    assert_ne!(alone.nodes[1].scores, together.nodes[1].scores);
+    let ([_, together, chosen], choices) = compare(2, &Site::new(6, 20), &|| {});
+    assert!(choices.iter().all(|c| c.federated), "{choices:?}");
+    for (chosen, together) in chosen.nodes.iter().zip(&together.nodes) {
+        assert_eq!(chosen.scores, together.scores);
+    }
 }
 
 #[test]
 fn a_node_with_a_day_of_history_is_better_off_with_the_others() {
     let site = Site::new(10, 40);
-    let found = newcomers(&backtest(2), &site, Keep::Seconds(86_400), &|| {}).expect("newcomers");
-    let (local, federated) = (&found.local, &found.federated);
+    let fleet = Together::gather(&Recipe::standard(1), &site, 2, &|| {}).expect("gathered");
+    let joining = fleet.newcomers(Keep::Seconds(86_400));
+    let [alone, together, _] = three(2, &site, &joining, &|| {});
     assert!(
-        fpr(federated) < 0.5 * fpr(local),
+        fpr(&together) < 0.5 * fpr(&alone),
         "{} {}",
-        fpr(federated),
-        fpr(local)
+        fpr(&together),
+        fpr(&alone)
     );
-    assert!(federated.mean.metrics.auroc > local.mean.metrics.auroc);
+    assert!(together.mean.metrics.auroc > alone.mean.metrics.auroc);
+    let choices = joining.choices();
     assert!(
-        found.choices.iter().all(|c| c.federated && c.heard > 0.0),
-        "{:?}",
-        found.choices
+        choices.len() == 10 && choices.iter().all(|c| c.federated),
+        "{choices:?}"
     );
 }
 
@@ -155,12 +164,9 @@ fn threads_make_no_difference_and_progress_is_told() {
     let count = || {
         steps.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     };
-    let (one, three) = (
-        compare(&backtest(1), &site, &count).expect("compared"),
-        compare(&backtest(3), &site, &|| {}).expect("compared"),
-    );
-    assert_eq!(steps.into_inner(), ROUNDS * 5);
-    for (a, b) in one.federated.nodes.iter().zip(&three.federated.nodes) {
+    let (([_, one, _], _), ([_, three, _], _)) = (compare(1, &site, &count), compare(3, &site, &|| {}));
+    assert_eq!(steps.into_inner(), (ROUNDS + 1) * 5);
+    for (a, b) in one.nodes.iter().zip(&three.nodes) {
         assert_eq!(a.scores, b.scores);
         assert_eq!(a.thresholds, b.thresholds);
     }
@@ -271,11 +277,9 @@ fn astray(rows: &Weighed, directions: &[Vec<f64>]) -> (f64, Vec<f64>) {
 #[test]
 fn a_plane_is_fitted_to_the_nodes_own_windows_and_to_those_of_the_others_at_a_quarter_of_a_node() {
     let (site, recipe) = (Site::new(4, 20), Recipe::named("pca", 1).expect("a recipe"));
-    let pca = Backtest {
-        recipe,
-        ..backtest(2)
-    };
-    let found = compare(&pca, &site, &|| {}).expect("compared").federated.nodes;
+    let fleet = Together::gather(&recipe, &site, 2, &|| {}).expect("gathered");
+    let [_, together, _] = three(2, &site, &fleet, &|| {});
+    let found = together.nodes;
     let names = |node: usize| found[node].model.features().names();
     assert!((1..4).all(|node| names(node).eq(names(0))));
     let rows: Vec<_> = found
@@ -408,11 +412,8 @@ fn a_node_may_have_metrics_that_no_other_has_and_lack_some() {
 fn networks_are_not_fitted_from_sums_and_say_so() {
     let recipe = Recipe::named("autoencoder", 1).expect("a recipe");
     let site = Site::new(2, 20);
-    let network = Backtest {
-        recipe,
-        ..backtest(1)
-    };
-    let error = compare(&network, &site, &|| {}).expect_err("refused");
+    let refused = Together::gather(&recipe, &site, 1, &|| {});
+    let error = refused.err().expect("refused");
     assert!(
         matches!(&error, Error::Setting(text) if text.contains("sums")),
         "{error}"
@@ -433,8 +434,8 @@ fn too_little_to_learn_from_is_an_error_of_the_node_and_not_of_all() {
             Ok((train, test, notes))
         }
     }
-    let found = compare(&backtest(2), &Odd(Site::new(4, 20)), &|| {}).expect("compared");
-    for outcome in [&found.local, &found.federated, &found.personalised] {
+    let (outcomes, _) = compare(2, &Odd(Site::new(4, 20)), &|| {});
+    for outcome in outcomes {
         assert_eq!(outcome.nodes.len(), 3);
         assert!(
             outcome.failed[0].0 == 1 && outcome.failed[0].1.contains("too few"),
@@ -444,18 +445,11 @@ fn too_little_to_learn_from_is_an_error_of_the_node_and_not_of_all() {
     }
 }
 
-fn network(threads: usize) -> Backtest {
-    let mut recipe = Recipe::named("autoencoder", 1).expect("a recipe");
-    recipe.set_epochs(30);
-    Backtest {
-        recipe,
-        ..backtest(threads)
-    }
-}
-
 #[test]
 fn a_network_of_all_nodes_takes_the_steps_of_one_and_does_not_depend_on_threads() {
     let site = Site::new(4, 20);
+    let mut recipe = Recipe::named("autoencoder", 1).expect("a recipe");
+    recipe.set_epochs(30);
     let averaging = Averaging {
         strategy: Default::default(),
         rounds: 5,
@@ -464,11 +458,14 @@ fn a_network_of_all_nodes_takes_the_steps_of_one_and_does_not_depend_on_threads(
     let count = || {
         steps.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     };
-    let found = averaging.compare(&network(1), &site, &count).expect("compared");
-    assert_eq!(steps.into_inner(), ROUNDS * 4);
-    let again = averaging.compare(&network(2), &site, &|| {}).expect("compared");
-    let (local, one) = (&found.local, &found.federated);
-    for ((local, a), b) in local.nodes.iter().zip(&one.nodes).zip(&again.federated.nodes) {
+    let found = |threads: usize, done: &(dyn Fn() + Sync)| -> [Outcome; 2] {
+        let averaged = averaging.gather(&recipe, &site, threads, done).expect("gathered");
+        let outcomes = backtest(threads).run(&site, &averaged, done).expect("judged");
+        outcomes.try_into().expect("two ways")
+    };
+    let ([local, one], [_, again]) = (found(1, &count), found(2, &|| {}));
+    assert_eq!(steps.into_inner(), (ROUNDS + 1) * 4);
+    for ((local, a), b) in local.nodes.iter().zip(&one.nodes).zip(&again.nodes) {
         assert_eq!(a.scores, b.scores);
         assert_ne!(a.scores, local.scores);
         let steps = [a, local].map(|n| n.model.steps() as f64);
@@ -479,21 +476,6 @@ fn a_network_of_all_nodes_takes_the_steps_of_one_and_does_not_depend_on_threads(
         auroc[0] > auroc[1] - 0.1,
         "one network of all is about as good as each node's own: {auroc:?}"
     );
-    let heard: Vec<f64> = found.choices.iter().map(|c| c.heard).collect();
-    assert!(
-        heard.len() == 4 && found.choices.iter().all(|c| c.federated),
-        "{heard:?}"
-    );
-    for (i, chosen) in found
-        .personalised
-        .nodes
-        .iter()
-        .enumerate()
-        .filter(|(i, _)| heard[*i] == 0.0)
-    {
-        assert_eq!(chosen.scores, local.nodes[i].scores, "nothing was proven");
-    }
-    assert_eq!(found.choices, again.choices);
 }
 
 #[test]
@@ -502,9 +484,8 @@ fn what_is_not_one_network_is_not_averaged() {
         strategy: Default::default(),
         rounds: 1,
     };
-    let error = averaging
-        .compare(&backtest(1), &Site::new(2, 20), &|| {})
-        .expect_err("refused");
+    let refused = averaging.gather(&Recipe::standard(1), &Site::new(2, 20), 1, &|| {});
+    let error = refused.err().expect("refused");
     assert!(
         matches!(&error, Error::Setting(text) if text.contains("single autoencoder")),
         "{error}"

@@ -39,10 +39,7 @@ fn nodes_that_learn_together_stand_beside_those_that_learn_alone() {
     ] {
         let difference = &arms[arm]["difference"];
         assert_eq!(difference["against"], against);
-        let changes = difference["f1"].as_object().expect("a change per node");
-        let below = |c: &Value| c["high"].as_f64() < Some(0.0);
-        let hurt: Vec<&String> = changes.iter().filter(|(_, c)| below(c)).map(|(n, _)| n).collect();
-        assert_eq!(difference["hurt"], serde_json::json!(hurt));
+        let changes = difference["nodes"].as_object().expect("a change per node");
         for (node, change) in changes {
             let f1 = |arm: &Value| arm["nodes"][node]["f1"].as_f64().expect("an anomaly");
             let local = arms.iter().find(|a| a["arm"] == against).expect("the local arm");
@@ -51,10 +48,6 @@ fn nodes_that_learn_together_stand_beside_those_that_learn_alone() {
                 (change["f1"].as_f64().expect("F1") - fell).abs() < 1e-12,
                 "{node}: {change}"
             );
-            for (more, count) in [("found", "segments_found"), ("false_alarms", "false_alarms")] {
-                let of = |arm: &Value| arm["nodes"][node][count].as_i64().expect("a count");
-                assert_eq!(change[more], of(&arms[arm]) - of(local), "{node}: {change}");
-            }
         }
         assert!(difference["mean"]["f1"].is_f64(), "{difference}");
         assert!(
@@ -91,11 +84,8 @@ fn nodes_that_learn_together_stand_beside_those_that_learn_alone() {
     assert!(page.contains("Learning together") && page.contains("federated 1/2 less local 1/2"));
     let text = said(&synod(site.path(), &["backtest", "site.toml"]));
     assert!(text.contains("federated 1 d less local 1 d"), "{text}");
-    assert!(text.contains("federated 1/2: Hurt beyond chance: "), "{text}");
-    assert!(
-        page.contains("its level is 99.67 %") && text.contains("its level is 99.67 %"),
-        "{text}"
-    );
+    assert!(text.contains("federated 1/2: F1 rose on "), "{text}");
+    assert!(text.contains("of 3 nodes chose to learn alone."), "{text}");
 }
 
 #[test]
@@ -133,7 +123,7 @@ fn planes_are_learnt_alone_and_together() {
 fn a_detector_that_cannot_be_learnt_together_is_refused() {
     let site = site(2);
     let config = fs::read_to_string(site.path().join("site.toml")).expect("read");
-    let config = config.replace("kind = \"default\"", "kind = \"isolation-forest\"") + "[federation]\n";
+    let config = config.replace("kind = \"default\"", "kind = \"lstm-autoencoder\"") + "[federation]\n";
     fs::write(site.path().join("site.toml"), config).expect("written");
     let output = synod(site.path(), &["backtest", "site.toml"]);
     assert!(
@@ -144,7 +134,7 @@ fn a_detector_that_cannot_be_learnt_together_is_refused() {
 }
 
 #[test]
-fn networks_are_averaged_and_nodes_choose_by_their_record() {
+fn networks_are_averaged() {
     let site = site(3);
     let config = fs::read_to_string(site.path().join("site.toml")).expect("read");
     let config =
@@ -153,13 +143,6 @@ fn networks_are_averaged_and_nodes_choose_by_their_record() {
     let result = json(&synod(site.path(), &["backtest", "site.toml", "--json"]));
     let arms = result["arms"].as_array().expect("arms");
     let names: Vec<&Value> = arms.iter().map(|a| &a["arm"]).collect();
-    assert_eq!(names, ["local", "federated", "personalised"]);
+    assert_eq!(names, ["local", "federated"]);
     assert_ne!(arms[0]["nodes"], arms[1]["nodes"], "one network of all");
-    // One anomaly is no proof: all go on listening to themselves.
-    assert_eq!(arms[0]["nodes"], arms[2]["nodes"]);
-    let choices = arms[2]["choices"].as_array().expect("choices");
-    assert!(
-        choices.len() == 3 && choices.iter().all(|c| c["heard"] == 0.0),
-        "{choices:?}"
-    );
 }

@@ -159,7 +159,7 @@ fn above(level: f32, open: f32) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::super::Calibrator;
-    use super::super::testing::noise;
+    use super::super::noise;
     use super::*;
     use crate::budget::AlarmBudget;
     use crate::evaluate::beyond_chance;

@@ -1,23 +1,12 @@
-//! From scores to alarms: rules that keep to a budget of false alarms.
+//! From scores to alarms: policies that keep to a budget of false alarms.
 
 mod adaptive;
-mod conformal;
-mod moving;
-mod persistence;
-mod policy;
-mod runs;
-mod tail;
-#[cfg(test)]
-mod testing;
+mod p_value;
 
 use serde::{Deserialize, Serialize};
 
 pub use adaptive::Adaptive;
-pub use conformal::{AdaptiveConformal, Conformal, p_value};
-pub use moving::Moving;
-pub use persistence::{Persistence, Persistent};
-pub use policy::{AlarmPolicy, Rule};
-pub use tail::{Pareto, Tail};
+pub use p_value::p_value;
 
 use crate::budget::AlarmBudget;
 use crate::model::Scores;
@@ -42,52 +31,14 @@ pub enum Calibrator {
     Fixed(f32),
     /// A threshold that follows the node.
     Adaptive(Adaptive),
-    /// The rank of a score among the training scores.
-    Conformal(Conformal),
-    /// The rank among the scores of late, by a level that makes up for past alarms.
-    AdaptiveConformal(AdaptiveConformal),
-    /// A threshold from the tail of the training scores.
-    Tail(Tail),
-    /// So many deviations above the moving mean.
-    Moving(Moving),
-    /// Another rule, heard when it says so in several windows.
-    Persistent(Persistent),
 }
 
 impl Calibrator {
-    /// The default rule, from the scores of training windows, as if they had not been seen, at a distance of `step`
-    /// seconds.
+    /// From the scores of training windows, as if they had not been seen, at a distance of `step` seconds.
     pub fn new(reference: &[f32], budget: AlarmBudget, step: i64) -> Calibrator {
-        let policy = AlarmPolicy {
-            budget,
-            ..AlarmPolicy::default()
-        };
-        Calibrator::by(&policy, reference, step)
-    }
-
-    /// Any rule. A budget that is a percentile is a rule by itself. Without a reference only the adaptive rule and the
-    /// percentile raise alarms.
-    pub fn by(policy: &AlarmPolicy, reference: &[f32], step: i64) -> Calibrator {
-        let step = step.max(1);
-        let rule = match (policy.budget, policy.rule) {
-            (AlarmBudget::Percentile(p), _) => Calibrator::Fixed(quantile(reference, p / 100.0)),
-            (AlarmBudget::PerNodeMonth(b), Rule::Adaptive) => {
-                Calibrator::Adaptive(Adaptive::new(reference, b, step))
-            }
-            (AlarmBudget::PerNodeMonth(b), Rule::Conformal) => {
-                Calibrator::Conformal(Conformal::new(reference, b, step))
-            }
-            (AlarmBudget::PerNodeMonth(b), Rule::AdaptiveConformal) => {
-                Calibrator::AdaptiveConformal(AdaptiveConformal::new(reference, b, step))
-            }
-            (AlarmBudget::PerNodeMonth(b), Rule::Tail) => Calibrator::Tail(Tail::new(reference, b, step)),
-            (AlarmBudget::PerNodeMonth(b), Rule::Moving) => {
-                Calibrator::Moving(Moving::new(reference, b, step))
-            }
-        };
-        match policy.persistence {
-            Some(persistence) => Calibrator::Persistent(Persistent::new(rule, persistence)),
-            None => rule,
+        match budget {
+            AlarmBudget::Percentile(p) => Calibrator::Fixed(quantile(reference, p / 100.0)),
+            AlarmBudget::PerNodeMonth(b) => Calibrator::Adaptive(Adaptive::new(reference, b, step)),
         }
     }
 
@@ -100,11 +51,6 @@ impl Calibrator {
                 alarm: score > *threshold,
             },
             Calibrator::Adaptive(rule) => rule.push(score, measured),
-            Calibrator::Conformal(rule) => rule.push(score),
-            Calibrator::AdaptiveConformal(rule) => rule.push(score),
-            Calibrator::Tail(rule) => rule.push(score),
-            Calibrator::Moving(rule) => rule.push(score),
-            Calibrator::Persistent(rule) => rule.push(score, measured),
         }
     }
 
@@ -117,41 +63,63 @@ impl Calibrator {
     }
 }
 
+/// Numbers between -0.5 and 0.5.
+#[cfg(test)]
+fn noise(count: usize, salt: u64) -> Vec<f32> {
+    let mut state = salt;
+    let mut next = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 40) as f32 / (1u64 << 24) as f32 - 0.5
+    };
+    (0..count).map(|_| next()).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::testing::{noise, policies, verdicts};
     use super::*;
 
+    const BUDGETS: [AlarmBudget; 3] = [
+        AlarmBudget::PerNodeMonth(2.0),
+        AlarmBudget::PerNodeMonth(0.1),
+        AlarmBudget::Percentile(98.0),
+    ];
+
+    fn verdicts(calibrator: &mut Calibrator, scores: &[f32]) -> Vec<Verdict> {
+        scores.iter().map(|s| calibrator.push(*s, *s)).collect()
+    }
+
     #[test]
-    fn no_rule_looks_ahead() {
+    fn nothing_looks_ahead() {
         let reference = noise(3000, 1);
         let mut one = noise(2000, 2);
         one[600..620].fill(4.0);
         let mut other = one.clone();
         other[1200..].fill(9.0);
-        for policy in policies() {
-            let judge = |scores: &[f32]| verdicts(&mut Calibrator::by(&policy, &reference, 900), scores);
+        for budget in BUDGETS {
+            let judge = |scores: &[f32]| verdicts(&mut Calibrator::new(&reference, budget, 900), scores);
             let (a, b) = (judge(&one), judge(&other));
-            assert_eq!(a[..1200], b[..1200], "{policy}");
-            assert_ne!(a[1200..], b[1200..], "{policy}");
+            assert_eq!(a[..1200], b[..1200], "{budget}");
+            assert_ne!(a[1200..], b[1200..], "{budget}");
         }
     }
 
     #[test]
-    fn a_burst_is_found_by_every_rule_and_noise_is_not() {
+    fn a_burst_is_found_and_noise_is_not() {
         let reference = noise(3000, 1);
         let mut scores = noise(1000, 2);
         scores[500..520].fill(4.0);
-        for policy in policies() {
-            let found = verdicts(&mut Calibrator::by(&policy, &reference, 900), &scores);
-            assert!(found[500..520].iter().any(|v| v.alarm), "{policy}");
+        for budget in BUDGETS {
+            let found = verdicts(&mut Calibrator::new(&reference, budget, 900), &scores);
+            assert!(found[500..520].iter().any(|v| v.alarm), "{budget}");
             let false_alarms = found[..500].iter().filter(|v| v.alarm).count();
-            assert!(false_alarms <= 20, "{policy}: {false_alarms} of 500 windows");
+            assert!(false_alarms <= 20, "{budget}: {false_alarms} of 500 windows");
         }
     }
 
     #[test]
-    fn no_reference_however_poor_and_no_score_makes_a_rule_panic() {
+    fn no_reference_however_poor_and_no_score_makes_it_panic() {
         let poor: [&[f32]; 7] = [
             &[],
             &[1.0],
@@ -170,10 +138,10 @@ mod tests {
             f32::MAX,
             5.0,
         ];
-        for policy in policies() {
+        for budget in BUDGETS {
             for reference in poor {
                 for step in [i64::MIN, -1, 0, 1, 900, i64::MAX] {
-                    let mut rule = Calibrator::by(&policy, reference, step);
+                    let mut rule = Calibrator::new(reference, budget, step);
                     for _ in 0..300 {
                         assert_eq!(verdicts(&mut rule, &scores).len(), scores.len());
                     }
@@ -187,32 +155,23 @@ mod tests {
         let reference = noise(3000, 1);
         let mut scores = noise(400, 3);
         scores[300..310].fill(4.0);
-        for policy in policies() {
-            let mut with_nan = Calibrator::by(&policy, &reference, 900);
-            assert!(
-                verdicts(&mut with_nan, &[f32::NAN; 2000])
-                    .iter()
-                    .all(|v| !v.alarm),
-                "{policy}"
-            );
+        for budget in BUDGETS {
+            let mut with_nan = Calibrator::new(&reference, budget, 900);
+            let nan = verdicts(&mut with_nan, &[f32::NAN; 2000]);
+            assert!(nan.iter().all(|v| !v.alarm), "{budget}");
             let found = verdicts(&mut with_nan, &scores);
-            assert!(found[300..310].iter().any(|v| v.alarm), "{policy}");
+            assert!(found[300..310].iter().any(|v| v.alarm), "{budget}");
         }
     }
 
     #[test]
     fn a_smaller_budget_never_lowers_a_threshold() {
         let reference = noise(3000, 1);
-        for policy in policies() {
-            let threshold = |budget: f64| {
-                let policy = AlarmPolicy {
-                    budget: AlarmBudget::PerNodeMonth(budget),
-                    ..policy
-                };
-                Calibrator::by(&policy, &reference, 900).push(0.0, 0.0).threshold
-            };
-            assert!(threshold(0.5) >= threshold(4.0), "{policy}");
-            assert!(threshold(4.0) > threshold(30.0), "{policy}");
-        }
+        let threshold = |budget: f64| {
+            let budget = AlarmBudget::PerNodeMonth(budget);
+            Calibrator::new(&reference, budget, 900).push(0.0, 0.0).threshold
+        };
+        assert!(threshold(0.5) >= threshold(4.0));
+        assert!(threshold(4.0) > threshold(30.0));
     }
 }

@@ -3,11 +3,8 @@
 mod autoencoder;
 mod covariance;
 mod focus;
-mod forest;
-mod kmeans;
 mod lstm;
 mod pca;
-mod random;
 
 use serde::{Deserialize, Serialize};
 
@@ -15,8 +12,6 @@ pub(crate) use autoencoder::hide;
 pub use autoencoder::{Autoencoder, Training};
 pub use covariance::Covariance;
 pub use focus::Focus;
-pub use forest::{Forest, Growth};
-pub use kmeans::KMeans;
 pub use lstm::{Lstm, Sequences};
 pub use pca::Pca;
 
@@ -71,14 +66,6 @@ pub enum Kind {
     },
     /// The error of a network that reproduces healthy rows.
     Autoencoder(Training),
-    /// How few random cuts set a row apart.
-    IsolationForest(Growth),
-    /// The distance from the nearest centre of rows that are alike.
-    #[serde(rename = "kmeans")]
-    KMeans {
-        /// Centres, at most.
-        centres: usize,
-    },
     /// The error of a network that reproduces healthy sequences of rows.
     LstmAutoencoder(Sequences),
 }
@@ -95,11 +82,6 @@ pub enum Fitted {
     Pca(Pca),
     /// See [`Kind::Autoencoder`].
     Autoencoder(Autoencoder),
-    /// See [`Kind::IsolationForest`].
-    IsolationForest(Forest),
-    /// See [`Kind::KMeans`].
-    #[serde(rename = "kmeans")]
-    KMeans(KMeans),
     /// See [`Kind::LstmAutoencoder`].
     LstmAutoencoder(Lstm),
 }
@@ -170,14 +152,6 @@ impl Kind {
             Kind::Autoencoder(training) => held_out(rows, keep, spare, |seen, keep| {
                 let fitted = Autoencoder::fit(&seen.filter(keep), training, seed)?;
                 Ok(Fitted::Autoencoder(fitted))
-            }),
-            Kind::IsolationForest(growth) => held_out(rows, keep, spare, |seen, keep| {
-                let fitted = Forest::fit(&seen.filter(keep), growth, seed);
-                Ok(Fitted::IsolationForest(fitted))
-            }),
-            Kind::KMeans { centres } => held_out(rows, keep, spare, |seen, keep| {
-                let fitted = KMeans::fit(&seen.filter(keep), *centres, seed);
-                Ok(Fitted::KMeans(fitted))
             }),
             Kind::LstmAutoencoder(sequences) => held_out(rows, keep, spare, |seen, keep| {
                 let fitted = Lstm::fit(seen, keep, sequences, seed)?;
@@ -274,8 +248,6 @@ impl Fitted {
             Fitted::Focus(d) => d.suits(width),
             Fitted::Pca(d) => d.suits(width),
             Fitted::Autoencoder(d) => d.suits(width),
-            Fitted::IsolationForest(d) => d.suits(width),
-            Fitted::KMeans(d) => d.suits(width),
             Fitted::LstmAutoencoder(d) => d.suits(width),
         }
     }
@@ -288,8 +260,6 @@ impl Detector for Fitted {
             Fitted::Focus(d) => d.sizes(rows),
             Fitted::Pca(d) => d.sizes(rows),
             Fitted::Autoencoder(d) => d.sizes(rows),
-            Fitted::IsolationForest(d) => d.sizes(rows),
-            Fitted::KMeans(d) => d.sizes(rows),
             Fitted::LstmAutoencoder(d) => d.sizes(rows),
         }
     }
@@ -300,8 +270,6 @@ impl Detector for Fitted {
             Fitted::Focus(d) => d.explain(row),
             Fitted::Pca(d) => d.explain(row),
             Fitted::Autoencoder(d) => d.explain(row),
-            Fitted::IsolationForest(d) => d.explain(row),
-            Fitted::KMeans(d) => d.explain(row),
             Fitted::LstmAutoencoder(d) => d.explain(row),
         }
     }

@@ -1,6 +1,7 @@
 //! Nodes that train one network together, by averaging: what leaves a node is what its steps changed.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use synod_federate::simulate::{Epochs, Population, Settings, Simulation};
 use synod_federate::strategy;
@@ -8,13 +9,12 @@ use synod_federate::{ClientId, Plan};
 use synod_nn::Data;
 use synod_telemetry::Frame;
 
-use super::compare::{Choice, Compared, Judged};
-use crate::backtest::{Backtest, History, NodeResult};
 use crate::detector::{Autoencoder, Fitted, Kind, Training, held_out, hide, learnt_from};
 use crate::error::{Error, Result};
 use crate::features::{Features, View};
 use crate::habits::Habits;
-use crate::model::{Draft, Fit, healthy};
+use crate::learn::{History, Learner};
+use crate::model::{Draft, Fit, NodeModel, healthy};
 use crate::parallel::in_order;
 use crate::recipe::Recipe;
 use crate::rows::Rows;
@@ -34,56 +34,54 @@ impl Averaging {
         training(recipe).is_some()
     }
 
-    /// A backtest of networks that every node trains alone, and of one that all train together with as many steps; each
-    /// node measures its errors by its own, and listens to its own network until the shared one has proven better. All nodes'
+    /// Has the nodes of a history train one network together, with as many steps as a node would take alone. All nodes'
     /// training windows are in memory. Calls `done` [`super::ROUNDS`] times per node.
-    pub fn compare(
+    pub fn gather(
         &self,
-        backtest: &Backtest,
+        recipe: &Recipe,
         history: &dyn History,
+        threads: usize,
         done: &(dyn Fn() + Sync),
-    ) -> Result<Compared> {
-        let Some((training, view)) = training(&backtest.recipe) else {
+    ) -> Result<Averaged> {
+        let Some((training, view)) = training(recipe) else {
             return Err(Error::Setting(
                 "only a single autoencoder is averaged over nodes; use kind = \"autoencoder\" or \"paper\""
                     .into(),
             ));
         };
-        let alone = backtest.nodes(history, done);
-        let learn = |index: usize| {
+        let prepare = |index: usize| {
             let node = history
                 .node(index)
-                .and_then(|(train, ..)| Node::of(&train, &backtest.recipe, view));
+                .and_then(|(train, ..)| Node::of(&train, recipe, view));
             done();
             node
         };
-        let nodes = in_order(0..history.nodes(), backtest.threads, &learn);
-        let fleet = Fleet::of(nodes.iter().flatten(), training, backtest.recipe.seed);
-        let shared = self.train(&fleet, training, backtest, history.nodes(), done)?;
-        let judge = |index: usize| {
-            let result = match (&nodes[index], &alone[index]) {
-                (Ok(_), Ok(alone)) => history
-                    .node(index)
-                    .and_then(|data| fleet.judged(&shared, training, backtest, data, alone)),
-                (Err(error), _) | (_, Err(error)) => Err(Error::Setting(error.to_string())),
-            };
-            done();
-            result
-        };
-        Compared::of(in_order(0..history.nodes(), backtest.threads, &judge))
+        let nodes = in_order(0..history.nodes(), threads, &prepare);
+        let tables = Tables::of(nodes.iter().flatten(), training, recipe.seed);
+        let done = || (1..super::ROUNDS).for_each(|_| done());
+        let (parameters, steps) =
+            self.train(&tables, training, recipe.seed, threads, history.nodes(), &done)?;
+        Ok(Averaged {
+            recipe: recipe.clone(),
+            training: training.clone(),
+            places: tables.places,
+            parameters,
+            steps,
+        })
     }
 
     /// The parameters of the shared network, and the steps of a node behind them.
     fn train(
         &self,
-        fleet: &Fleet,
+        tables: &Tables,
         training: &Training,
-        backtest: &Backtest,
+        seed: u64,
+        threads: usize,
         count: usize,
         done: &dyn Fn(),
     ) -> Result<(Vec<f32>, usize)> {
-        let model = training.network(fleet.places.len(), backtest.recipe.seed)?;
-        let most = fleet.tables.iter().map(|t| t.0.len()).max().unwrap_or(0);
+        let model = training.network(tables.places.len(), seed)?;
+        let most = tables.tables.iter().map(|t| t.0.len()).max().unwrap_or(0);
         let epoch = most.div_ceil(training.batch.max(1)).max(1);
         let steps = (training.passes(most) * epoch).div_ceil(self.rounds.max(1));
         let plan = Plan {
@@ -93,14 +91,14 @@ impl Averaging {
             itself: training.hide <= 0.0,
         };
         let settings = Settings {
-            seed: backtest.recipe.seed,
+            seed,
             fraction: 1.0,
             epochs: Epochs::Fixed(steps.div_ceil(epoch)),
             steps: Some(steps),
             strategy: self.strategy.clone(),
             ..Settings::default()
         };
-        let mut simulation = Simulation::new(fleet, &model, plan, settings, backtest.threads, None)?;
+        let mut simulation = Simulation::new(tables, &model, plan, settings, threads, None)?;
         let mut told = 0;
         for round in 1..=self.rounds.max(1) {
             simulation.round()?;
@@ -152,14 +150,14 @@ impl Node {
 }
 
 /// All nodes' rows in one width: what a node does not have is 0, the centre.
-struct Fleet {
+struct Tables {
     places: BTreeMap<String, usize>,
     /// Every node's rows, and what the network sees of them if something is hidden.
     tables: Vec<(Rows, Option<Vec<f32>>)>,
 }
 
-impl Fleet {
-    fn of<'a>(nodes: impl Iterator<Item = &'a Node> + Clone, training: &Training, seed: u64) -> Fleet {
+impl Tables {
+    fn of<'a>(nodes: impl Iterator<Item = &'a Node> + Clone, training: &Training, seed: u64) -> Tables {
         let names = nodes.clone().flat_map(|n| n.metrics.iter().cloned());
         let mut places: BTreeMap<String, usize> = names.map(|name| (name, 0)).collect();
         places.values_mut().enumerate().for_each(|(i, place)| *place = i);
@@ -176,41 +174,54 @@ impl Fleet {
             let seen = hide(&rows, training.hide, seed.wrapping_add(1000 * index as u64));
             tables.push((rows, seen));
         }
-        Fleet { places, tables }
-    }
-
-    /// A node's test windows, judged by the shared network and its own errors beside those of the node alone.
-    fn judged(
-        &self,
-        (parameters, steps): &(Vec<f32>, usize),
-        training: &Training,
-        backtest: &Backtest,
-        (train, test, notes): (Frame, Frame, Vec<String>),
-        alone: &NodeResult,
-    ) -> Result<Judged> {
-        let recipe = &backtest.recipe;
-        let features = Features::fit(&train, &recipe.features)?;
-        let places: Vec<usize> = features.names().map(|name| self.places[name]).collect();
-        let healthy = healthy(&train)?;
-        let habits = Habits::learn(&features.prepare(&train), &healthy, features.width());
-        let fit: &mut Fit<'_> = &mut |_, _, rows, keep| {
-            held_out(rows, keep, recipe.unseen, |rows, keep| {
-                let network = Autoencoder::cut(training, self.places.len(), parameters, &places);
-                Ok(Fitted::Autoencoder(network.trained(
-                    training,
-                    &rows.filter(keep),
-                    *steps,
-                )))
-            })
-        };
-        let draft = Draft::fit(&train, recipe, features, habits, fit)?;
-        let together = backtest.judge(draft.finish(None), &test, notes)?;
-        let choice = Choice::by_record(test.node());
-        Judged::by_record(backtest, [alone.clone(), together], choice, false, &test)
+        Tables { places, tables }
     }
 }
 
-impl Population for Fleet {
+/// A network that nodes have trained together.
+///
+/// As a [`Learner`] it gives each node two: the network that it trained alone, and the shared one, which measures the node's errors
+/// by its own.
+pub struct Averaged {
+    recipe: Recipe,
+    training: Training,
+    places: BTreeMap<String, usize>,
+    parameters: Vec<f32>,
+    steps: usize,
+}
+
+impl Averaged {
+    fn shared(&self, train: &Frame) -> Result<NodeModel> {
+        let recipe = &self.recipe;
+        let features = Features::fit(train, &recipe.features)?;
+        let places: Option<Vec<usize>> = features
+            .names()
+            .map(|name| self.places.get(name).copied())
+            .collect();
+        let places = places.ok_or_else(|| Error::Node {
+            node: train.node().to_owned(),
+            problem: "it has metrics that it had not when the network was trained; train it anew".into(),
+        })?;
+        let habits = Habits::learn(&features.prepare(train), &healthy(train)?, features.width());
+        let fit: &mut Fit<'_> = &mut |_, _, rows, keep| {
+            held_out(rows, keep, recipe.unseen, |rows, keep| {
+                let network = Autoencoder::cut(&self.training, self.places.len(), &self.parameters, &places);
+                let network = network.trained(&self.training, &rows.filter(keep), self.steps);
+                Ok(Fitted::Autoencoder(network))
+            })
+        };
+        Ok(Draft::fit(train, recipe, features, habits, fit)?.finish(None))
+    }
+}
+
+impl Learner for Averaged {
+    fn learn(&self, index: usize, train: &Frame) -> Result<Vec<Arc<NodeModel>>> {
+        let alone = NodeModel::fit(train, &self.recipe.of_node(index))?;
+        Ok(vec![Arc::new(alone), Arc::new(self.shared(train)?)])
+    }
+}
+
+impl Population for Tables {
     fn clients(&self) -> u64 {
         self.tables.len() as u64
     }

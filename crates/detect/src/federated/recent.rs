@@ -2,8 +2,8 @@
 
 use synod_telemetry::Frame;
 
-use crate::backtest::History;
 use crate::error::Result;
+use crate::learn::History;
 
 /// How much of the training windows is kept: always the last ones.
 #[derive(Copy, Clone, Debug, PartialEq)]

@@ -1,6 +1,6 @@
 //! What the page is made of.
 
-use crate::evaluate::{Change, Evaluation, EventKind, Mean, Metrics};
+use crate::evaluate::{Evaluation, EventKind, Mean, Metrics};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -78,8 +78,6 @@ pub struct Improvement {
     pub against: String,
     /// The mean differences over nodes, with intervals.
     pub mean: Mean,
-    /// How the F1 of every node that has one changed.
-    pub f1: BTreeMap<String, Change>,
     /// What every node's figures are with the arm, less what they are with the other; undefined where either is.
     pub differences: BTreeMap<String, Metrics>,
     /// How nodes chose, in words, if they did.

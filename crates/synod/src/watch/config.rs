@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use serde::Deserialize;
 use synod_detect::features::Scaling;
-use synod_detect::{AlarmBudget, AlarmPolicy, Recipe, Rule, Split};
+use synod_detect::{AlarmBudget, Recipe, Split};
 use synod_telemetry::sources::m100;
 use toml::Spanned;
 
@@ -99,10 +99,6 @@ pub(crate) struct DetectorConfig {
 pub(crate) struct AlarmConfig {
     pub(crate) budget: Option<Spanned<String>>,
     pub(crate) percentile: Option<Spanned<f64>>,
-    /// How the threshold is found.
-    pub(crate) rule: Option<Spanned<String>>,
-    /// How many windows of how many must agree, such as "3 of 4".
-    pub(crate) persistence: Option<Spanned<String>>,
 }
 
 /// What is wrong, and where in the text.
@@ -194,35 +190,8 @@ impl Config {
             .map_or("default", |k| k.get_ref().as_str())
     }
 
-    /// When alarms are raised.
-    pub(crate) fn alarm(&self) -> Result<AlarmPolicy, Mistake> {
-        let persistence = self.alarm.persistence.as_ref();
-        Ok(AlarmPolicy {
-            budget: self.budget()?,
-            rule: self.rule()?,
-            persistence: persistence.map(parsed).transpose()?,
-        })
-    }
-
-    fn rule(&self) -> Result<Rule, Mistake> {
-        let Some(rule) = &self.alarm.rule else {
-            return Ok(Rule::default());
-        };
-        match (rule.get_ref().as_str(), &self.alarm.percentile) {
-            ("percentile", Some(_)) => Ok(Rule::default()),
-            ("percentile", None) => Err((
-                rule.span(),
-                "the rule \"percentile\" needs a `percentile`, such as 98".to_owned(),
-            )),
-            (_, None) => parsed(rule),
-            (other, Some(_)) => Err((
-                rule.span(),
-                format!("the rule {other:?} needs a `budget`; remove `percentile`"),
-            )),
-        }
-    }
-
-    fn budget(&self) -> Result<AlarmBudget, Mistake> {
+    /// What alarms may cost.
+    pub(crate) fn alarm(&self) -> Result<AlarmBudget, Mistake> {
         match (&self.alarm.budget, &self.alarm.percentile) {
             (None, None) => Ok(AlarmBudget::default()),
             (Some(budget), None) => parsed(budget),
@@ -331,54 +300,36 @@ mod tests {
 
     const DATA: &str = "[data]\nkind = \"synthetic\"\n";
 
-    fn policy(alarm: &str) -> Result<String, String> {
+    fn budget(alarm: &str) -> Result<String, String> {
         let config = Config::parse(&format!("{DATA}[alarm]\n{alarm}"))?;
-        config
-            .alarm()
-            .map(|a| a.to_string())
-            .map_err(|(_, problem)| problem)
+        let budget = config.alarm().map_err(|(_, problem)| problem)?;
+        Ok(budget.to_string())
     }
 
     #[test]
-    fn rules_and_persistence_are_read_and_the_default_is_adaptive() {
+    fn budgets_are_read_and_there_is_a_default() {
         for (alarm, meant) in [
             ("", "2 per node-month"),
-            ("rule = \"adaptive\"", "2 per node-month"),
+            ("budget = \"1 per node-month\"", "1 per node-month"),
             ("percentile = 98", "percentile 98"),
-            ("rule = \"percentile\"\npercentile = 97.5", "percentile 97.5"),
-            (
-                "rule = \"tail\"\nbudget = \"1 per node-month\"",
-                "1 per node-month, tail",
-            ),
-            (
-                "rule = \"conformal\"\npersistence = \"3 of 4\"",
-                "2 per node-month, conformal, 3 of 4 windows",
-            ),
-            ("rule = \"moving\"", "2 per node-month, moving"),
-            (
-                "rule = \"adaptive-conformal\"",
-                "2 per node-month, adaptive-conformal",
-            ),
         ] {
-            assert_eq!(policy(alarm).as_deref(), Ok(meant), "{alarm}");
+            assert_eq!(budget(alarm).as_deref(), Ok(meant), "{alarm}");
         }
     }
 
     #[test]
     fn a_mistake_in_an_alarm_is_shown_with_its_line() {
         for (alarm, line, problem) in [
-            ("rule = \"magic\"", "line 4", "magic"),
-            ("rule = \"percentile\"", "line 4", "such as 98"),
-            ("percentile = 98\nrule = \"tail\"", "line 5", "needs a `budget`"),
+            ("percentile = 100", "line 4", "between 0 and 100"),
             (
-                "\nbudget = \"2 per node-month\"\npersistence = \"5 of 4\"",
-                "line 6",
-                "5 of 4",
+                "percentile = 98\nbudget = \"2 per node-month\"",
+                "line 4",
+                "not both",
             ),
-            ("persistence = \"often\"", "line 4", "3 of 4"),
-            ("rules = \"tail\"", "line 4", "rules"),
+            ("\nbudget = \"5 of 4\"", "line 5", "2 per node-month"),
+            ("rule = \"tail\"", "line 4", "rule"),
         ] {
-            let error = policy(alarm).expect_err(alarm);
+            let error = budget(alarm).expect_err(alarm);
             assert!(
                 error.contains(line) && error.contains(problem),
                 "{alarm}: {error}"

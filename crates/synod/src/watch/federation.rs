@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use serde::Deserialize;
-use synod_detect::federated::{Averaging, Choice, Compared, Keep, ROUNDS, Recent, compare, newcomers};
-use synod_detect::{Backtest, History, Outcome, Recipe};
+use synod_detect::federated::{Averaging, Choice, Keep, ROUNDS, Recent, Together};
+use synod_detect::{Backtest, History, Learner, Outcome, Recipe};
 use synod_federate::strategy;
 
 use super::progress::Progress;
@@ -37,7 +37,7 @@ pub(crate) enum Way {
     Local,
     /// With the others.
     Federated,
-    /// As each node chooses: on the last of its training windows, and by what others proved to be worth on it.
+    /// As each node chooses on the last of its training windows.
     Personalised,
 }
 
@@ -56,8 +56,12 @@ fn whole() -> Vec<usize> {
 }
 
 impl FederationConfig {
-    fn ways(&self) -> Vec<Way> {
-        let all = || vec![Way::Local, Way::Federated, Way::Personalised];
+    /// The ways that are shown. There is no choice between networks.
+    fn ways(&self, recipe: &Recipe) -> Vec<Way> {
+        let all = || match Averaging::suits(recipe) {
+            true => vec![Way::Local, Way::Federated],
+            false => vec![Way::Local, Way::Federated, Way::Personalised],
+        };
         self.arms.clone().unwrap_or_else(all)
     }
 
@@ -79,7 +83,10 @@ impl FederationConfig {
                 "`rounds` is a whole number from 1 to 100000, not {rounds}"
             ));
         }
-        let arms = self.ways();
+        let arms = self.ways(recipe);
+        if network && arms.contains(&Way::Personalised) {
+            return Some("nodes choose between detectors that are fitted from sums, not between networks; leave \"personalised\" out".into());
+        }
         let twice = |i: usize| arms[..i].contains(&arms[i]);
         if arms.is_empty() || (0..arms.len()).any(twice) {
             return Some(
@@ -100,11 +107,12 @@ impl FederationConfig {
 /// Runs every way of learning at every size. `prefix` tells apart arms of several splits.
 pub(crate) fn arms(
     config: &FederationConfig,
+    recipe: &Recipe,
     backtest: &Backtest,
     nodes: &dyn History,
     prefix: &str,
 ) -> Result<Vec<Arm>> {
-    let ways = config.ways();
+    let ways = config.ways(recipe);
     let mut arms: Vec<Arm> = vec![];
     for part in &config.reduce {
         let size = match part {
@@ -120,19 +128,23 @@ pub(crate) fn arms(
             history: nodes,
             keep: Keep::Part(*part),
         };
-        let progress = Progress::new(&format!("{prefix}federated{size}"), ROUNDS * nodes.nodes());
-        let learnt = learnt(config, &backtest, &history, &|| progress.step())?;
+        let progress = Progress::new(&format!("{prefix}federated{size}"), (ROUNDS + 1) * nodes.nodes());
+        let done = || progress.step();
+        let learnt = learnt(config, recipe, &backtest, &history, &done)?;
         progress.finish();
         add(&mut arms, learnt, &ways, &backtest, (prefix, &size));
     }
     if let Some(days) = config.cold_start_days {
         let keep = Keep::Seconds((days * 86_400.0) as i64);
-        let progress = Progress::new(&format!("{prefix}cold start"), ROUNDS * nodes.nodes());
+        let progress = Progress::new(&format!("{prefix}cold start"), (ROUNDS + 1) * nodes.nodes());
+        let done = || progress.step();
         let quiet = Backtest {
             evidence: false,
             ..backtest.clone()
         };
-        let joined = outcomes(newcomers(&quiet, nodes, keep, &|| progress.step())?);
+        let together = Together::gather(recipe, nodes, backtest.threads, &done)?;
+        let joining = together.newcomers(keep);
+        let joined = (judged(&quiet, nodes, &joining, &done)?, joining.choices());
         progress.finish();
         add(&mut arms, joined, &ways, &quiet, (prefix, &format!(" {days} d")));
     }
@@ -148,27 +160,35 @@ type Learnt = (Vec<(Way, Outcome)>, Vec<Choice>);
 /// Learns in every way.
 fn learnt(
     config: &FederationConfig,
+    recipe: &Recipe,
     backtest: &Backtest,
     history: &dyn History,
     done: &(dyn Fn() + Sync),
 ) -> Result<Learnt> {
-    if Averaging::suits(&backtest.recipe) {
+    if Averaging::suits(recipe) {
         let averaging = Averaging {
             strategy: config.strategy.clone().unwrap_or_default(),
             rounds: config.rounds.unwrap_or(ROUNDS_OF_NETWORKS),
         };
-        return Ok(outcomes(averaging.compare(backtest, history, done)?));
+        let averaged = averaging.gather(recipe, history, backtest.threads, done)?;
+        return Ok((judged(backtest, history, &averaged, done)?, vec![]));
     }
-    Ok(outcomes(compare(backtest, history, done)?))
+    let together = Together::gather(recipe, history, backtest.threads, done)?;
+    Ok((judged(backtest, history, &together, done)?, together.choices()))
 }
 
-fn outcomes(compared: Compared) -> Learnt {
-    let outcomes = vec![
-        (Way::Local, compared.local),
-        (Way::Federated, compared.federated),
-        (Way::Personalised, compared.personalised),
-    ];
-    (outcomes, compared.choices)
+/// What a learner's ways come to: alone, together and, if there is a third, as nodes choose.
+fn judged(
+    backtest: &Backtest,
+    history: &dyn History,
+    learner: &dyn Learner,
+    done: &(dyn Fn() + Sync),
+) -> Result<Vec<(Way, Outcome)>> {
+    let ways = [Way::Local, Way::Federated, Way::Personalised];
+    Ok(ways
+        .into_iter()
+        .zip(backtest.run(history, learner, done)?)
+        .collect())
 }
 
 /// Adds an arm for every way of learning that is shown, each compared with the local one of its size.

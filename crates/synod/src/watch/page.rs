@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::sync::Arc;
 
 use synod_detect::evaluate::EventKind;
 use synod_detect::report::{
     Alarm, AlarmPeriod, Arm, Cause, DroppedMetric, Example, Heatmap, Improvement, NodeSeries, Period, Report,
+    chosen,
 };
 use synod_detect::{Alarm as Found, AlarmBudget, History, NodeResult, peers};
 use synod_telemetry::Truth;
@@ -61,8 +63,8 @@ pub(super) fn report(
         seed: context.seed,
         config: context.config.to_owned(),
         arms: arms.iter().map(arm).collect(),
-        improvements: comparisons.iter().map(|c| improvement(c, comparisons)).collect(),
-        nodes: results.iter().map(series).collect(),
+        improvements: comparisons.iter().map(improvement).collect(),
+        nodes: results.iter().map(|n| series(n)).collect(),
         alarms: shown
             .iter()
             .zip(&medians)
@@ -91,20 +93,23 @@ fn arm(arm: &table::Arm) -> Arm {
     }
 }
 
-fn improvement(comparison: &table::Comparison<'_>, all: &[table::Comparison<'_>]) -> Improvement {
+fn improvement(comparison: &table::Comparison<'_>) -> Improvement {
     Improvement {
         arm: comparison.arm.name.clone(),
         against: comparison.against.name.clone(),
         mean: comparison.mean.clone(),
-        f1: comparison.f1.clone(),
         differences: comparison.differences.clone(),
-        chosen: comparison.chosen(all),
+        chosen: chosen(&comparison.arm.choices),
     }
 }
 
 /// Nodes with the highest alarms.
-fn pictured(results: &[NodeResult]) -> impl Iterator<Item = &NodeResult> {
-    let mut nodes: Vec<&NodeResult> = results.iter().filter(|n| n.evidence.is_some()).collect();
+fn pictured(results: &[Arc<NodeResult>]) -> impl Iterator<Item = &NodeResult> {
+    let mut nodes: Vec<&NodeResult> = results
+        .iter()
+        .map(|n| &**n)
+        .filter(|n| n.evidence.is_some())
+        .collect();
     let peak = |n: &NodeResult| n.events.iter().map(|e| e.peak - e.threshold).fold(0.0, f32::max);
     nodes.sort_by(|a, b| peak(b).total_cmp(&peak(a)));
     nodes.into_iter().take(PICTURES)
@@ -262,7 +267,7 @@ fn example(node: &NodeResult) -> Option<Example> {
 }
 
 /// Every metric that some node does not use, with the reason and the nodes.
-fn dropped(results: &[NodeResult]) -> Vec<DroppedMetric> {
+fn dropped(results: &[Arc<NodeResult>]) -> Vec<DroppedMetric> {
     let mut reasons: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
     for node in results {
         for d in &node.dropped {
@@ -291,7 +296,7 @@ fn notes(arm: &table::Arm) -> Vec<String> {
         .failed
         .iter()
         .map(|(i, e)| format!("node {i} was left out: {e}"));
-    let read = |n: &NodeResult| {
+    let read = |n: &Arc<NodeResult>| {
         n.notes
             .iter()
             .map(|note| format!("{}: {note}", n.node))

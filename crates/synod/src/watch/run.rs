@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde_json::json;
-use synod_detect::{AlarmBudget, AlarmPolicy, Backtest, History, Recipe, SplitKind};
+use synod_detect::{AlarmBudget, Alone, Backtest, History, Recipe, SplitKind};
 
 use super::config::{Config, Judged, Kind};
 use super::progress::Progress;
@@ -34,7 +34,7 @@ const COMPARED_AT: f64 = 98.0;
 struct Plan {
     name: String,
     recipe: Recipe,
-    alarm: AlarmPolicy,
+    alarm: AlarmBudget,
     split: Option<SplitKind>,
     /// Whether nodes also learn together, if the configuration has it so.
     federated: bool,
@@ -63,7 +63,7 @@ pub(crate) fn run(request: &Request<'_>) -> Result<()> {
                     String::new()
                 };
                 let backtest = backtest(&plan, request.threads, evidence);
-                let found = federation::arms(federation.get_ref(), &backtest, nodes, &prefix)?;
+                let found = federation::arms(federation.get_ref(), &plan.recipe, &backtest, nodes, &prefix)?;
                 arms.extend(found.into_iter().map(|arm| Arm {
                     against: arm.against.map(|i| i + shift),
                     ..arm
@@ -89,7 +89,7 @@ pub(crate) fn run(request: &Request<'_>) -> Result<()> {
         split: &split,
         label_rule: &label,
         seed: config.seed,
-        budget: alarm.budget,
+        budget: alarm,
     };
     let report = page::report(&context, &arms, &comparisons, &*nodes)?;
     let page = synod_detect::report::page(&report);
@@ -107,10 +107,7 @@ pub(crate) fn run(request: &Request<'_>) -> Result<()> {
         )?,
     }
     table::print(&mut out, &arms, request.nodes)?;
-    if let Some(above) = arms
-        .first()
-        .and_then(|arm| table::above_budget(arm, alarm.budget))
-    {
+    if let Some(above) = arms.first().and_then(|arm| table::above_budget(arm, alarm)) {
         writeln!(out, "{above}")?;
     }
     table::differences(&mut out, &comparisons)?;
@@ -138,19 +135,16 @@ fn splits(arms: &[Arm]) -> String {
     )
 }
 
-fn plans(request: &Request<'_>, config: &Config, alarm: AlarmPolicy) -> Result<Vec<Plan>> {
+fn plans(request: &Request<'_>, config: &Config, alarm: AlarmBudget) -> Result<Vec<Plan>> {
     let recipe = config.recipe().map_err(Misuse)?;
-    let plan = |name: &str, recipe: Recipe, alarm: AlarmPolicy| Plan {
+    let plan = |name: &str, recipe: Recipe, alarm: AlarmBudget| Plan {
         name: name.to_owned(),
         recipe,
         alarm,
         split: None,
         federated: false,
     };
-    let compared = AlarmPolicy {
-        budget: AlarmBudget::Percentile(COMPARED_AT),
-        ..AlarmPolicy::default()
-    };
+    let compared = AlarmBudget::Percentile(COMPARED_AT);
     if request.both_splits {
         let kinds = [
             ("random", SplitKind::Random),
@@ -189,7 +183,6 @@ fn plans(request: &Request<'_>, config: &Config, alarm: AlarmPolicy) -> Result<V
 
 fn backtest(plan: &Plan, asked: Option<usize>, evidence: bool) -> Backtest {
     Backtest {
-        recipe: plan.recipe.clone(),
         alarm: plan.alarm,
         threads: threads(asked),
         evidence,
@@ -199,8 +192,9 @@ fn backtest(plan: &Plan, asked: Option<usize>, evidence: bool) -> Backtest {
 fn one(plan: &Plan, nodes: &dyn History, asked: Option<usize>, evidence: bool) -> Result<Arm> {
     let progress = Progress::new(&plan.name, nodes.nodes());
     let backtest = backtest(plan, asked, evidence);
-    let outcome = backtest.run(nodes, &|| progress.step())?;
+    let mut outcomes = backtest.run(nodes, &Alone(plan.recipe.clone()), &|| progress.step())?;
     progress.finish();
+    let outcome = outcomes.remove(0);
     for (index, problem) in &outcome.failed {
         eprintln!("synod: {}: node {index} was left out: {problem}", plan.name);
     }

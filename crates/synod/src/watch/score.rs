@@ -46,7 +46,7 @@ const SHOWN: usize = 5;
 impl ScoreCommand {
     pub(crate) fn run(&self) -> Result<()> {
         let (config, _) = Config::read(&self.run.join("config.toml"))?;
-        let (policy, data) = (config.alarm().map_err(|(_, e)| Misuse(e))?, config.data.get_ref());
+        let (budget, data) = (config.alarm().map_err(|(_, e)| Misuse(e))?, config.data.get_ref());
         let table = Table {
             time: data.time.clone(),
             label: None,
@@ -63,7 +63,7 @@ impl ScoreCommand {
             let model = self.model(loaded.frame.node())?;
             let frame = &loaded.frame;
             let scored = model.score(frame);
-            let verdicts = Calibrator::by(&policy, model.reference(), model.step()).judge(&scored);
+            let verdicts = Calibrator::new(model.reference(), budget, model.step()).judge(&scored);
             let scores = scored.total;
             if self.windows {
                 for ((time, score), v) in frame.times().iter().zip(&scores).zip(&verdicts) {

@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use serde_json::{Map, Value, json};
-use synod_detect::evaluate::{
-    Bootstrap, Change, Mean, Metrics, Paired, beyond_chance, difference, for_each_of, mean_difference,
-};
+use synod_detect::evaluate::{Bootstrap, Mean, Metrics, beyond_chance, difference, mean_difference};
 use synod_detect::federated::Choice;
-use synod_detect::report::{back, chance, choosing, chosen, listed, losers};
+use synod_detect::report::{CHOOSING, chosen, listed, worst};
 use synod_detect::{AlarmBudget, NodeResult, Outcome};
 
 /// An arm of a comparison: a detector, its alarms and what came of it.
@@ -27,30 +25,14 @@ pub(crate) struct Comparison<'a> {
     pub(crate) arm: &'a Arm,
     pub(crate) against: &'a Arm,
     pub(crate) mean: Mean,
-    /// How each node's F1 changed, where it is defined.
-    pub(crate) f1: BTreeMap<String, Change>,
     /// How each node's figures changed.
     pub(crate) differences: BTreeMap<String, Metrics>,
 }
 
 impl Comparison<'_> {
     fn count(&self, sign: f64) -> usize {
-        self.f1.values().filter(|change| change.f1 * sign > 0.0).count()
-    }
-
-    fn hurt(&self) -> Vec<&String> {
-        let hurt = self.f1.iter().filter(|(_, change)| change.hurt());
-        hurt.map(|(node, _)| node).collect()
-    }
-
-    /// How nodes chose and what came of it, in words, if they did.
-    pub(crate) fn chosen(&self, all: &[Comparison<'_>]) -> Option<String> {
-        let words = chosen(&self.arm.choices)?;
-        let without_choice =
-            |other: &&Comparison<'_>| other.against.name == self.against.name && other.arm.choices.is_empty();
-        let together = all.iter().find(without_choice);
-        let back = together.and_then(|together| back(&together.f1, &self.f1));
-        Some(back.map_or(words.clone(), |back| format!("{words} {back}")))
+        let f1 = self.differences.values().filter_map(|metrics| metrics.f1);
+        f1.filter(|f1| f1 * sign > 0.0).count()
     }
 }
 
@@ -65,34 +47,23 @@ pub(crate) fn comparisons(arms: &[Arm]) -> Vec<Comparison<'_>> {
 fn comparison<'a>(arm: &'a Arm, against: &'a Arm) -> Comparison<'a> {
     let before = |after: &NodeResult| against.outcome.nodes.iter().find(|n| n.node == after.node);
     let nodes = arm.outcome.nodes.iter();
-    let pairs: Vec<_> = nodes.filter_map(|n| before(n).map(|b| (b, n))).collect();
-    let metrics: Vec<_> = pairs
-        .iter()
-        .map(|(before, after)| (before.evaluation.metrics, after.evaluation.metrics))
+    let pairs: Vec<(&str, Metrics, Metrics)> = nodes
+        .filter_map(|after| {
+            Some((
+                after.node.as_str(),
+                before(after)?.evaluation.metrics,
+                after.evaluation.metrics,
+            ))
+        })
         .collect();
-    let defined = |(before, after): &&(Metrics, Metrics)| before.f1.and(after.f1).is_some();
-    let drawn = for_each_of(metrics.iter().filter(defined).count());
-    let change = |(before, after): &(&NodeResult, &NodeResult)| {
-        let paired = Paired {
-            before: &before.alarms,
-            after: &after.alarms,
-            truth: &after.truth,
-            step: after.model.step(),
-        };
-        let change = paired.change(&drawn)?;
-        Some((
-            after.node.clone(),
-            change.with_events(&before.evaluation, &after.evaluation),
-        ))
-    };
-    let names = pairs.iter().map(|(_, after)| after.node.clone());
-    let differences = metrics.iter().map(|(before, after)| difference(before, after));
+    let metrics: Vec<_> = pairs.iter().map(|(_, before, after)| (*before, *after)).collect();
+    let changed =
+        |(node, before, after): &(&str, Metrics, Metrics)| ((*node).to_owned(), difference(before, after));
     Comparison {
         arm,
         against,
-        differences: names.zip(differences).collect(),
+        differences: pairs.iter().map(changed).collect(),
         mean: mean_difference(&metrics, &Bootstrap::default()),
-        f1: pairs.iter().filter_map(change).collect(),
     }
 }
 
@@ -144,20 +115,17 @@ pub(crate) fn differences(out: &mut impl Write, comparisons: &[Comparison<'_>]) 
         out,
         "Mean differences over nodes with 95 % intervals from drawing nodes, and how many nodes' F1 rose and fell."
     )?;
-    let nodes = comparisons.iter().map(|c| c.f1.len()).max();
-    writeln!(out, "{}", chance(nodes.unwrap_or(0)))?;
     for comparison in comparisons {
-        writeln!(out, "{}: {}", comparison.arm.name, losers(&comparison.f1))?;
+        let chosen = chosen(&comparison.arm.choices).unwrap_or_default();
+        writeln!(
+            out,
+            "{}: {} {chosen}",
+            comparison.arm.name,
+            worst(&comparison.differences)
+        )?;
     }
-    let chosen: Vec<_> = comparisons
-        .iter()
-        .filter_map(|c| c.chosen(comparisons).map(|words| (&c.arm.name, words)))
-        .collect();
-    if !chosen.is_empty() {
-        writeln!(out, "{}", choosing())?;
-    }
-    for (name, words) in chosen {
-        writeln!(out, "{name}: {words}")?;
+    if comparisons.iter().any(|c| !c.arm.choices.is_empty()) {
+        writeln!(out, "{CHOOSING}")?;
     }
     Ok(())
 }
@@ -266,9 +234,7 @@ pub(crate) fn json(arms: &[Arm], comparisons: &[Comparison<'_>]) -> Value {
             "mean": found.mean,
             "better": found.count(1.0),
             "worse": found.count(-1.0),
-            "level": for_each_of(found.f1.len()).level,
-            "hurt": found.hurt(),
-            "f1": found.f1,
+            "nodes": found.differences,
         }))
     };
     let arm = |arm: &Arm| {
