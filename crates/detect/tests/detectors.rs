@@ -73,7 +73,8 @@ fn all_kinds_find_the_same_odd_row_among_those_they_have_not_seen() {
 fn shares_add_up_to_the_size_and_the_changed_feature_has_the_largest() {
     let (train, test) = (rows(400), with_an_odd_row(&rows(400)));
     let until = test.slice(0..ODD.0 + 1);
-    for kind in [Kind::LstmAutoencoder(quick())] {
+    {
+        let kind = Kind::LstmAutoencoder(quick());
         let fitted = kind.fit(&train, &[true; 400], true, 3).expect("fits").fitted;
         let parts = fitted.explain_last(&until);
         assert_eq!(largest(&parts.shares), ODD.1, "{kind:?} {parts:?}");
