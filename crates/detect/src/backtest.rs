@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
 use synod_telemetry::{Dropped, Frame, Truth};
 
 use crate::budget::AlarmBudget;
-use crate::calibrate::{Calibrator, ONE_EVENT, Verdict, p_value};
+use crate::calibrate::{Calibrator, ONE_EVENT};
+use crate::episodes::{Alarm, Change, Episodes};
 use crate::error::{Error, Result};
 use crate::evaluate::{Bootstrap, Evaluation, Mean, Scored, Settings, evaluate, intervals_over_nodes, mean};
 use crate::evidence::Evidence;
 use crate::learn::{History, Learner};
-use crate::model::{Contribution, NodeModel};
+use crate::model::NodeModel;
 use crate::parallel::in_order;
 
 /// How alarms are raised and judged in a backtest.
@@ -23,29 +23,6 @@ pub struct Backtest {
     pub threads: usize,
     /// Whether to keep what a report shows of nodes with alarms.
     pub evidence: bool,
-}
-
-/// An alarm as an operator sees it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Alarm {
-    /// The node.
-    pub node: String,
-    /// Start of its first window, in seconds since 1970.
-    pub from: i64,
-    /// End of its last window.
-    pub to: i64,
-    /// The highest score.
-    pub peak: f32,
-    /// The threshold at that moment.
-    pub threshold: f32,
-    /// The share of windows like the training ones that would score as high as its peak; none if that cannot be said.
-    pub p_value: Option<f64>,
-    /// Whether it overlaps windows that are labelled anomalous; none if nothing is known of them.
-    pub confirmed: Option<bool>,
-    /// The window of the highest score, in seconds since 1970.
-    pub peak_at: i64,
-    /// The metrics behind it at its highest score, the strongest first.
-    pub metrics: Vec<Contribution>,
 }
 
 /// What a backtest found of one node.
@@ -90,9 +67,6 @@ pub struct Outcome {
 
 /// Fewer nodes than this are too few to draw from.
 const FEWEST_DRAWN: usize = 3;
-
-/// Metrics listed with an alarm.
-const LISTED: usize = 8;
 
 impl Backtest {
     /// Has every node learnt, scores its test windows and compares the alarms with the labels; the outcome of every way of
@@ -148,13 +122,24 @@ impl Backtest {
 
     /// Scores a node's test windows and compares the alarms with the labels.
     fn judge(&self, model: Arc<NodeModel>, test: &Frame, notes: Vec<String>) -> Result<NodeResult> {
-        let scored = model.score(test);
-        let verdicts = Calibrator::new(model.reference(), self.alarm, model.step()).judge(&scored);
-        let scores = scored.total;
-        let alarms: Vec<bool> = verdicts.iter().map(|v| v.alarm).collect();
+        let policy = Calibrator::new(model.reference(), self.alarm, model.step());
+        let mut episodes = Episodes::new(test.node(), policy);
+        let (mut scores, mut thresholds, mut alarms, mut events) = (vec![], vec![], vec![], vec![]);
+        model.watch(test, &mut |scored| {
+            let change = episodes.push(scored);
+            let verdict = episodes.verdict();
+            scores.push(scored.score);
+            thresholds.push(verdict.map_or(f32::NAN, |verdict| verdict.threshold));
+            alarms.push(verdict.is_some_and(|verdict| verdict.alarm));
+            if let Some(Change::Closed(alarm)) = change {
+                events.push(alarm);
+            }
+        });
+        events.extend(episodes.open().cloned());
+        events
+            .iter_mut()
+            .for_each(|alarm| alarm.confirmed = confirmed(alarm, test));
         let evaluation = evaluation(&scores, &alarms, test)?;
-        let thresholds: Vec<f32> = verdicts.iter().map(|v| v.threshold).collect();
-        let events = self::alarms(&model, test, &scores, &verdicts);
         let evidence =
             (self.evidence && !events.is_empty()).then(|| Evidence::of(&model, test, &scores, &events));
         Ok(NodeResult {
@@ -213,36 +198,10 @@ impl Outcome {
     }
 }
 
-/// Alarms as an operator sees them: runs of verdicts, those closer than an hour taken as one, each explained at its highest
-/// score.
-pub fn alarms(model: &NodeModel, frame: &Frame, scores: &[f32], verdicts: &[Verdict]) -> Vec<Alarm> {
-    let merge = (ONE_EVENT / frame.step().max(1)).max(1) as usize;
-    let mut runs: Vec<(usize, usize)> = vec![];
-    for (i, _) in verdicts.iter().enumerate().filter(|(_, v)| v.alarm) {
-        match runs.last_mut() {
-            Some((_, last)) if i - *last <= merge => *last = i,
-            _ => runs.push((i, i)),
-        }
-    }
-    let alarm = |(first, last): (usize, usize)| {
-        let peak = (first..=last)
-            .max_by(|a, b| scores[*a].total_cmp(&scores[*b]))
-            .unwrap_or(first);
-        let truth = &frame.truth()[first..=last];
-        let known = truth.iter().any(|t| *t != Truth::Unknown);
-        let mut metrics = model.explain(frame, peak);
-        metrics.truncate(LISTED);
-        Alarm {
-            node: frame.node().to_owned(),
-            from: frame.times()[first],
-            to: frame.times()[last] + frame.step(),
-            peak: scores[peak],
-            peak_at: frame.times()[peak],
-            threshold: verdicts[peak].threshold,
-            p_value: p_value(model.reference(), scores[peak]),
-            confirmed: known.then(|| truth.contains(&Truth::Anomalous)),
-            metrics,
-        }
-    };
-    runs.into_iter().map(alarm).collect()
+/// Whether an alarm overlaps windows that are labelled anomalous; none if nothing is known of its windows.
+fn confirmed(alarm: &Alarm, test: &Frame) -> Option<bool> {
+    let place = |time: i64| test.times().partition_point(|t| *t < time);
+    let truth = &test.truth()[place(alarm.from)..place(alarm.to)];
+    let known = truth.iter().any(|t| *t != Truth::Unknown);
+    known.then(|| truth.contains(&Truth::Anomalous))
 }

@@ -13,6 +13,22 @@ pub enum Error {
         /// What is wrong, and what to do about it.
         problem: String,
     },
+    /// A window does not follow the last one.
+    #[error("the window at {at} does not follow the one at {last} s; give windows in order of time")]
+    Order {
+        /// Its start, in seconds since 1970.
+        at: i64,
+        /// The start of the last one.
+        last: i64,
+    },
+    /// A row has not one value per metric.
+    #[error("a row of {given} values for {wanted} metrics; say which metrics rows hold before they come")]
+    Width {
+        /// Its values.
+        given: usize,
+        /// The metrics.
+        wanted: usize,
+    },
     /// A setting makes no sense; the message says which and what would.
     #[error("{0}")]
     Setting(String),

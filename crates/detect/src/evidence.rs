@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use synod_telemetry::Frame;
 
-use crate::backtest::Alarm;
+use crate::episodes::Alarm;
 use crate::error::Result;
 use crate::learn::History;
 use crate::model::NodeModel;
@@ -47,17 +47,16 @@ impl Evidence {
                 .unwrap_or(from)
         };
         let moments: Vec<usize> = (0..frame.rows()).step_by(stretch).map(highest).collect();
-        let parts: Vec<BTreeMap<String, f32>> = moments
-            .iter()
-            .map(|row| {
-                let weight = scores[*row].max(0.0);
-                model
-                    .explain(frame, *row)
-                    .into_iter()
-                    .map(|c| (c.metric, c.share * weight))
-                    .collect()
-            })
-            .collect();
+        let mut parts: Vec<BTreeMap<String, f32>> = vec![];
+        let mut row = 0;
+        model.watch(frame, &mut |scored| {
+            if moments.get(parts.len()) == Some(&row) {
+                let weight = scores[row].max(0.0);
+                let named = scored.explain(0).into_iter();
+                parts.push(named.map(|c| (c.metric, c.share * weight)).collect());
+            }
+            row += 1;
+        });
         let total = |metric: &str| -> f32 { parts.iter().filter_map(|p| p.get(metric)).map(|e| e * e).sum() };
         let mut metrics: Vec<String> = model.features().names().map(str::to_owned).collect();
         metrics.sort_by(|a, b| total(b).total_cmp(&total(a)));
@@ -98,18 +97,18 @@ impl Evidence {
         let (from, to) = (first.saturating_sub(around), (last + around).min(frame.rows()));
         let step = (to - from).div_ceil(POINTS).max(1);
         self.example = metric.metric.clone();
-        for row in (from..to).step_by(step) {
-            let Some(found) = model
-                .explain(frame, row)
-                .into_iter()
-                .find(|c| c.metric == metric.metric)
-            else {
-                continue;
-            };
-            self.example_times.push(frame.times()[row]);
-            self.observed.push(found.observed.unwrap_or(f32::NAN));
-            self.expected.push(found.expected);
-        }
+        let mut row = 0;
+        model.watch(&frame.slice(0..to), &mut |scored| {
+            if row >= from && (row - from).is_multiple_of(step) {
+                let found = scored.explain(0).into_iter().find(|c| c.metric == metric.metric);
+                if let Some(found) = found {
+                    self.example_times.push(scored.at);
+                    self.observed.push(found.observed.unwrap_or(f32::NAN));
+                    self.expected.push(found.expected);
+                }
+            }
+            row += 1;
+        });
     }
 }
 

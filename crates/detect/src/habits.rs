@@ -46,8 +46,8 @@ impl Habits {
             }
             runs.push(prepared, row);
             for i in 0..width {
-                silences[i] = runs.silent[i].max(silences[i]);
-                rests[i] = runs.still[i].max(rests[i]);
+                silences[i] = silences[i].max(runs.silent[i] as usize);
+                rests[i] = rests[i].max(runs.still[i] as usize);
             }
         }
         Habits {
@@ -99,41 +99,28 @@ impl Habits {
         pairs.map(|(present, usual)| *usual && !present).collect()
     }
 
-    /// The share of the usual metrics that is missing in each window.
-    pub(crate) fn silence(&self, prepared: &Prepared) -> Vec<f32> {
-        let usual = self.usual().max(1) as f32;
-        let missing = |row: usize| self.missing(prepared, row).into_iter().filter(|m| *m).count();
-        (0..prepared.len())
-            .map(|row| missing(row) as f32 / usual)
-            .collect()
+    /// The share of the usual metrics that is missing in one window.
+    pub(crate) fn silence(&self, prepared: &Prepared, row: usize) -> f32 {
+        let pairs = prepared.present(row).iter().zip(&self.usual);
+        let missing = pairs.filter(|(present, usual)| **usual && !**present).count();
+        missing as f32 / self.usual().max(1) as f32
     }
 
-    /// Whether, at each window, some metric has been silent or unchanged for much longer than ever in training.
-    pub(crate) fn broken(&self, prepared: &Prepared) -> Vec<bool> {
-        let mut runs = Runs::new(self.usual.len());
-        let broken = |row: usize| {
-            runs.push(prepared, row);
-            (0..self.usual.len()).any(|i| self.breaks(&runs, i))
-        };
-        (0..prepared.len()).map(broken).collect()
+    /// What is remembered before the first window.
+    pub(crate) fn begin(&self) -> Runs {
+        Runs::new(self.usual.len())
     }
 
-    /// Which metrics have broken a habit by the last window.
-    pub(crate) fn broken_last(&self, prepared: &Prepared) -> Vec<bool> {
-        let mut runs = Runs::new(self.usual.len());
-        (0..prepared.len()).for_each(|row| runs.push(prepared, row));
-        (0..self.usual.len()).map(|i| self.breaks(&runs, i)).collect()
-    }
-
-    /// Windows that it takes to see the longest rest broken; a silence that has lasted is seen anyway.
-    pub(crate) fn look_back(&self) -> usize {
-        let rests = self.rests.iter().filter(|rest| **rest <= RESTS);
-        stuck_after(rests.max().copied().unwrap_or(0)) + 1
+    /// Marks the metrics that have by now been silent or unchanged for much longer than ever in training; whether there are any.
+    pub(crate) fn broken(&self, runs: &Runs, broken: &mut Vec<bool>) -> bool {
+        broken.clear();
+        broken.extend((0..self.usual.len()).map(|i| self.breaks(runs, i)));
+        broken.contains(&true)
     }
 
     fn breaks(&self, runs: &Runs, i: usize) -> bool {
-        let absent = self.usual[i] && runs.silent[i] > absent_after(self.silences[i]);
-        absent || (self.rests[i] <= RESTS && runs.still[i] > stuck_after(self.rests[i]))
+        let absent = self.usual[i] && runs.silent[i] as usize > absent_after(self.silences[i]);
+        absent || (self.rests[i] <= RESTS && runs.still[i] as usize > stuck_after(self.rests[i]))
     }
 }
 
@@ -146,9 +133,10 @@ fn stuck_after(longest: usize) -> usize {
 }
 
 /// For how many windows each metric has been silent, and how often it has repeated its value.
-struct Runs {
-    silent: Vec<usize>,
-    still: Vec<usize>,
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Runs {
+    silent: Vec<u32>,
+    still: Vec<u32>,
     last: Vec<f32>,
 }
 
@@ -161,13 +149,22 @@ impl Runs {
         }
     }
 
-    fn push(&mut self, prepared: &Prepared, row: usize) {
+    /// Whether they are those of as many metrics.
+    pub(crate) fn suits(&self, width: usize) -> bool {
+        [self.silent.len(), self.still.len(), self.last.len()] == [width; 3]
+    }
+
+    pub(crate) fn push(&mut self, prepared: &Prepared, row: usize) {
         for (i, (value, present)) in prepared.row(row).iter().zip(prepared.present(row)).enumerate() {
-            self.silent[i] = if *present { 0 } else { self.silent[i] + 1 };
+            self.silent[i] = if *present {
+                0
+            } else {
+                self.silent[i].saturating_add(1)
+            };
             // What is missing neither moves nor rests.
             if value.is_finite() {
                 self.still[i] = if *value == self.last[i] {
-                    self.still[i] + 1
+                    self.still[i].saturating_add(1)
                 } else {
                     0
                 };
@@ -209,8 +206,13 @@ mod tests {
 
     fn broken(first: impl Fn(usize) -> f32) -> Vec<usize> {
         let (features, habits) = learnt();
-        let broken = habits.broken(&features.prepare(&frame(first)));
-        (0..broken.len()).filter(|i| broken[*i]).collect()
+        let prepared = features.prepare(&frame(first));
+        let (mut runs, mut marks) = (habits.begin(), vec![]);
+        let broken = |row: &usize| {
+            runs.push(&prepared, *row);
+            habits.broken(&runs, &mut marks)
+        };
+        (0..prepared.len()).filter(broken).collect()
     }
 
     #[test]
@@ -268,12 +270,11 @@ mod tests {
     fn the_last_window_names_the_metric_that_is_stuck() {
         let (features, habits) = learnt();
         let prepared = features.prepare(&frame(|i| if i > 500 { 1.0 } else { moving(i) }));
-        let named: Vec<&str> = features
-            .names()
-            .zip(habits.broken_last(&prepared))
-            .filter(|(_, b)| *b)
-            .map(|(n, _)| n)
-            .collect();
+        let (mut runs, mut marks) = (habits.begin(), vec![]);
+        (0..prepared.len()).for_each(|row| runs.push(&prepared, row));
+        assert!(habits.broken(&runs, &mut marks));
+        let pairs = features.names().zip(marks);
+        let named: Vec<&str> = pairs.filter(|(_, b)| *b).map(|(n, _)| n).collect();
         assert_eq!(named, ["moves"]);
     }
 }

@@ -14,6 +14,13 @@ impl Rows {
         Rows { width, values }
     }
 
+    /// Room for other rows in place of these.
+    pub(crate) fn refill(&mut self, width: usize) -> &mut Vec<f32> {
+        self.width = width;
+        self.values.clear();
+        &mut self.values
+    }
+
     /// Features per row.
     pub fn width(&self) -> usize {
         self.width

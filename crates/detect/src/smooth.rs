@@ -1,7 +1,9 @@
 //! Averages over time and quantiles.
 
+use serde::{Deserialize, Serialize};
+
 /// An average of what was seen, with weights that fall backwards in time.
-#[derive(Copy, Clone, Debug, PartialEq)]
+#[derive(Copy, Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Average {
     keep: f64,
     sum: f64,
@@ -18,6 +20,11 @@ impl Average {
         }
     }
 
+    /// Whether it is one over as many windows as another.
+    pub(crate) fn is_like(&self, other: &Average) -> bool {
+        self.keep == other.keep
+    }
+
     /// The average including one more value.
     pub(crate) fn push(&mut self, value: f32) -> f32 {
         self.sum = self.keep * self.sum + f64::from(value);
@@ -29,7 +36,13 @@ impl Average {
 /// A quantile by linear interpolation between order statistics; 0 of nothing.
 pub(crate) fn quantile(values: &[f32], share: f64) -> f32 {
     let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f32::total_cmp);
+    quantile_of(&mut sorted, share)
+}
+
+/// [`quantile`] of values that are put in order.
+pub(crate) fn quantile_of(values: &mut [f32], share: f64) -> f32 {
+    values.sort_unstable_by(f32::total_cmp);
+    let sorted = values;
     let Some(last) = sorted.len().checked_sub(1) else {
         return 0.0;
     };

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use super::{ONE_EVENT, Verdict};
-use crate::smooth::quantile;
+use crate::smooth::quantile_of;
 
 /// How far above the usual level an alarm begins, in units of a typical day's 98th percentile, at two alarms per
 /// node-month; and how much further for each factor e fewer.
@@ -49,6 +49,18 @@ pub struct Adaptive {
     last: Option<usize>,
     /// When alarms of late began, and how high the measured score rose.
     alarms: VecDeque<(usize, f32)>,
+    #[serde(skip)]
+    sorted: Room,
+}
+
+/// Room to put numbers in order, which remembers nothing.
+#[derive(Clone, Debug, Default)]
+struct Room(Vec<f32>);
+
+impl PartialEq for Room {
+    fn eq(&self, _: &Room) -> bool {
+        true
+    }
 }
 
 impl Adaptive {
@@ -67,15 +79,18 @@ impl Adaptive {
             since: vec![],
             last: None,
             alarms: VecDeque::new(),
+            sorted: Room::default(),
         }
     }
 
     pub(super) fn push(&mut self, score: f32, measured: f32) -> Verdict {
         let now = self.now;
         self.now += 1;
+        let adopted = self.began.is_some_and(|began| now - began >= HABIT);
         if self.began.is_some_and(|began| now - began == HABIT) {
             // What has lasted so long is no incident but a new regime: the past says nothing of it.
-            self.recent = self.since.drain(..).collect();
+            self.recent.clear();
+            self.recent.extend(self.since.drain(..));
             self.look();
         }
         if now.is_multiple_of(EVERY) {
@@ -107,6 +122,7 @@ impl Adaptive {
         Verdict {
             threshold,
             alarm: self.began.is_some(),
+            adopted,
         }
     }
 
@@ -119,8 +135,9 @@ impl Adaptive {
     }
 
     fn look(&mut self) {
-        let recent: Vec<f32> = self.recent.iter().copied().collect();
-        self.level = quantile(&recent, 0.5);
+        self.sorted.0.clear();
+        self.sorted.0.extend(&self.recent);
+        self.level = quantile_of(&mut self.sorted.0, 0.5);
     }
 
     fn forget(&mut self, now: usize) {
@@ -139,10 +156,17 @@ impl Adaptive {
     fn threshold(&self) -> f32 {
         // However quiet the node has become, what training windows reach every day is no alarm.
         let threshold = above(self.level, self.open).max(EVERY_DAY);
-        let mut peaks: Vec<f32> = self.alarms.iter().map(|(_, peak)| *peak).collect();
-        peaks.sort_unstable_by(|a, b| b.total_cmp(a));
-        let highest = peaks.first().map_or(threshold, |peak| peak.max(threshold));
-        let known = peaks.get(BY_CHANCE - 1).map_or(threshold, |peak| peak.next_up());
+        // The highest peaks, the highest first.
+        let mut peaks = [None; BY_CHANCE];
+        for (_, peak) in &self.alarms {
+            let lower = |other: &Option<f32>| other.is_none_or(|other| peak.total_cmp(&other).is_gt());
+            if let Some(place) = peaks.iter().position(lower) {
+                peaks[place..].rotate_right(1);
+                peaks[place] = Some(*peak);
+            }
+        }
+        let highest = peaks[0].map_or(threshold, |peak: f32| peak.max(threshold));
+        let known = peaks[BY_CHANCE - 1].map_or(threshold, f32::next_up);
         (threshold + TOWARDS * (highest - threshold)).max(known)
     }
 }
@@ -158,8 +182,8 @@ fn above(level: f32, open: f32) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Calibrator;
     use super::super::noise;
+    use super::super::{Calibrator, Policy};
     use super::*;
     use crate::budget::AlarmBudget;
     use crate::evaluate::beyond_chance;

@@ -3,13 +3,13 @@
 mod adaptive;
 mod p_value;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 pub use adaptive::Adaptive;
 pub use p_value::p_value;
 
 use crate::budget::AlarmBudget;
-use crate::model::Scores;
 use crate::smooth::quantile;
 
 /// Seconds of quiet between two alarms that are not one.
@@ -22,9 +22,19 @@ pub struct Verdict {
     pub threshold: f32,
     /// Whether an alarm stands.
     pub alarm: bool,
+    /// Whether the alarm that stands, or stood until this window, has become what is usual of the node.
+    pub adopted: bool,
 }
 
-/// Turns a node's scores, window after window, into alarms. It looks only backwards and needs no labels.
+/// When alarms are raised: turns a node's scores, window after window, into verdicts. It looks only backwards and needs no labels.
+/// A stored one is resumed where it was.
+pub trait Policy: Serialize + DeserializeOwned {
+    /// Judges the next window by its score; one that is NaN begins no alarm. `measured` is the score without what silence
+    /// added: that a node once fell silent is no reason to listen to it less.
+    fn push(&mut self, score: f32, measured: f32) -> Verdict;
+}
+
+/// The policies of a budget.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Calibrator {
     /// One threshold for ever.
@@ -41,25 +51,18 @@ impl Calibrator {
             AlarmBudget::PerNodeMonth(b) => Calibrator::Adaptive(Adaptive::new(reference, b, step)),
         }
     }
+}
 
-    /// Judges the next window by its score; one that is NaN begins no alarm. `measured` is the score without what silence
-    /// added: that a node once fell silent is no reason for the adaptive rule to listen to it less.
-    pub fn push(&mut self, score: f32, measured: f32) -> Verdict {
+impl Policy for Calibrator {
+    fn push(&mut self, score: f32, measured: f32) -> Verdict {
         match self {
             Calibrator::Fixed(threshold) => Verdict {
                 threshold: *threshold,
                 alarm: score > *threshold,
+                adopted: false,
             },
             Calibrator::Adaptive(rule) => rule.push(score, measured),
         }
-    }
-
-    /// Judges windows in order.
-    pub fn judge(&mut self, scores: &Scores) -> Vec<Verdict> {
-        let pairs = scores.total.iter().zip(&scores.measured);
-        pairs
-            .map(|(score, measured)| self.push(*score, *measured))
-            .collect()
     }
 }
 

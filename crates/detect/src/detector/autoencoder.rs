@@ -6,7 +6,7 @@ use synod_nn::layers::Activation;
 use synod_nn::{Data, Fit, Loss, Model, Optimizer, zoo};
 
 use super::covariance::BATCH;
-use super::{Detector, Parts};
+use super::{Detector, Parts, last, room};
 use crate::error::Result;
 use crate::rows::Rows;
 
@@ -241,20 +241,20 @@ impl Autoencoder {
     fn weigh(&mut self, rows: &Rows) {
         let n = self.weights.len();
         let mut squares = vec![0.0f64; n];
-        self.each(rows, |row, output| {
+        self.each(rows.values(), &mut vec![], |row, output| {
             let errors = row.iter().zip(output).map(|(x, y)| f64::from(x - y).powi(2));
             squares.iter_mut().zip(errors).for_each(|(s, e)| *s += e);
         });
         self.weights = weights(&squares, rows.len());
     }
 
-    /// Calls `f` with every row and what the network makes of it.
-    fn each(&self, rows: &Rows, mut f: impl FnMut(&[f32], &[f32])) {
-        let (simd, n) = (Simd::best(), rows.width().max(1));
+    /// Calls `f` with every one of some rows and what the network makes of it.
+    fn each(&self, rows: &[f32], space: &mut Vec<f32>, mut f: impl FnMut(&[f32], &[f32])) {
+        let (simd, n) = (Simd::best(), self.weights.len().max(1));
         let widest = self.widths.iter().copied().max().unwrap_or(0);
-        let (mut from, mut to) = (vec![0.0; widest * BATCH], vec![0.0; widest * BATCH]);
+        let (mut from, mut to) = room(space, 2 * widest * BATCH).split_at_mut(widest * BATCH);
         let layers = self.widths.len() - 1;
-        for chunk in rows.values().chunks(n * BATCH) {
+        for chunk in rows.chunks(n * BATCH) {
             let count = chunk.len() / n;
             from[..chunk.len()].copy_from_slice(chunk);
             let mut at = 0;
@@ -319,22 +319,23 @@ pub(crate) fn hide(rows: &Rows, share: f32, seed: u64) -> Option<Vec<f32>> {
 }
 
 impl Detector for Autoencoder {
-    fn sizes(&self, rows: &Rows) -> Vec<f32> {
-        let mut sizes = Vec::with_capacity(rows.len());
+    fn judge(&self, rows: &Rows, space: &mut Vec<f32>, sizes: &mut [f32]) {
         let n = self.weights.len().max(1) as f32;
-        self.each(rows, |row, output| {
+        let rows = last(rows, sizes.len());
+        let mut places = sizes.iter_mut();
+        self.each(rows, space, |row, output| {
             let errors = row.iter().zip(output).zip(&self.weights);
-            sizes.push(errors.map(|((x, y), w)| (x - y) * (x - y) * w).sum::<f32>() / n);
+            let sum = errors.map(|((x, y), w)| (x - y) * (x - y) * w).sum::<f32>();
+            places.by_ref().take(1).for_each(|size| *size = sum / n);
         });
-        sizes
     }
 
-    fn explain(&self, row: &[f32]) -> Parts {
+    fn explain(&self, rows: &Rows) -> Parts {
         let mut parts = Parts {
             expected: vec![],
             shares: vec![],
         };
-        self.each(&Rows::new(row.len(), row.to_vec()), |row, output| {
+        self.each(last(rows, 1), &mut vec![], |row, output| {
             parts.expected = output.to_vec();
             let errors = row.iter().zip(output).zip(&self.weights);
             parts.shares = errors.map(|((x, y), w)| (x - y) * (x - y) * w).collect();
@@ -361,7 +362,10 @@ mod tests {
             assert_eq!(whole.parameters, model.parameters());
             let part = Autoencoder::cut(&training, 4, model.parameters(), &[2, 0]);
             assert!(part.suits(2));
-            let (expected, found) = (whole.explain(&[0.7, 0.0, -0.4, 0.0]), part.explain(&[-0.4, 0.7]));
+            let explained =
+                |network: &Autoencoder, row: &[f32]| network.explain(&Rows::new(row.len(), row.to_vec()));
+            let expected = explained(&whole, &[0.7, 0.0, -0.4, 0.0]);
+            let found = explained(&part, &[-0.4, 0.7]);
             for (a, b) in [expected.expected[2], expected.expected[0]]
                 .iter()
                 .zip(&found.expected)

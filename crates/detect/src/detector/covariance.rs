@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use synod_kernels::{Activation, Dense, Simd};
 
-use super::{Detector, Parts};
+use super::{Detector, Parts, last, room};
 use crate::eigen::{self, Directions};
 use crate::moments::Moments;
 use crate::rows::Rows;
@@ -99,15 +99,15 @@ impl Covariance {
         (self.rest + along.map(|(a, p)| a * a * p).sum::<f32>()).max(f32::MIN_POSITIVE)
     }
 
-    /// How strongly all features together pull each one of a row away from where it is.
-    pub(super) fn pull(&self, row: &[f32], out: &mut [f32]) {
+    /// How strongly all features together pull each one of a row away from where it is. `along` has a place per direction.
+    pub(super) fn pull(&self, row: &[f32], along: &mut [f32], out: &mut [f32]) {
         for ((o, x), m) in out.iter_mut().zip(row).zip(&self.mean) {
             *o = x - m;
         }
-        let mut along = self.coordinates(out, 1);
+        self.coordinates(out, along);
         along.iter_mut().zip(&self.precision).for_each(|(a, p)| *a *= p);
         for (i, o) in out.iter_mut().enumerate() {
-            *o = self.rest * *o + dot(self.axis(i), &along);
+            *o = self.rest * *o + dot(self.axis(i), along);
         }
     }
 
@@ -115,11 +115,11 @@ impl Covariance {
         self.mean.len() == width && self.axes.len() == width * self.precision.len()
     }
 
-    fn coordinates(&self, centred: &[f32], rows: usize) -> Vec<f32> {
+    /// The coordinates of centred rows along the directions.
+    fn coordinates(&self, centred: &[f32], along: &mut [f32]) {
         let (inputs, outputs) = (self.mean.len(), self.precision.len());
-        let mut out = vec![0.0; rows * outputs];
         let layer = Dense {
-            rows,
+            rows: centred.len() / inputs.max(1),
             inputs,
             outputs,
         };
@@ -129,9 +129,8 @@ impl Covariance {
             &self.axes,
             None,
             Activation::Identity,
-            &mut out,
+            along,
         );
-        out
     }
 }
 
@@ -150,34 +149,34 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
 }
 
 /// Rows that are handled together.
-pub(super) const BATCH: usize = 16;
+pub(crate) const BATCH: usize = 16;
 
 impl Detector for Covariance {
-    fn sizes(&self, rows: &Rows) -> Vec<f32> {
-        let n = self.mean.len().max(1);
-        let mut sizes = Vec::with_capacity(rows.len());
-        for chunk in rows.values().chunks(BATCH * n) {
-            let count = chunk.len() / n;
-            let centred: Vec<f32> = chunk
-                .chunks_exact(n)
-                .flat_map(|row| row.iter().zip(&self.mean).map(|(x, m)| x - m))
-                .collect();
-            let along = self.coordinates(&centred, count);
-            let k = self.precision.len();
-            for (i, row) in centred.chunks_exact(n).enumerate() {
+    fn judge(&self, rows: &Rows, space: &mut Vec<f32>, sizes: &mut [f32]) {
+        let (n, k) = (self.mean.len().max(1), self.precision.len());
+        let (centred, along) = room(space, BATCH * (n + k)).split_at_mut(BATCH * n);
+        let batches = last(rows, sizes.len()).chunks(BATCH * n);
+        for (batch, sizes) in batches.zip(sizes.chunks_mut(BATCH)) {
+            let (centred, along) = (&mut centred[..batch.len()], &mut along[..sizes.len() * k]);
+            for (centred, row) in centred.chunks_exact_mut(n).zip(batch.chunks_exact(n)) {
+                let pairs = centred.iter_mut().zip(row).zip(&self.mean);
+                pairs.for_each(|((c, x), m)| *c = x - m);
+            }
+            self.coordinates(centred, along);
+            for (i, (row, size)) in centred.chunks_exact(n).zip(sizes).enumerate() {
                 let along = &along[i * k..(i + 1) * k];
                 let whole = dot(row, row) * self.rest;
                 let known: f32 = along.iter().zip(&self.precision).map(|(a, p)| a * a * p).sum();
-                sizes.push(((whole + known) / n as f32).max(0.0));
+                *size = ((whole + known) / n as f32).max(0.0);
             }
         }
-        sizes
     }
 
     /// A feature is expected where the others would have it: the mean of the Gaussian given all other features.
-    fn explain(&self, row: &[f32]) -> Parts {
-        let mut pull = vec![0.0; row.len()];
-        self.pull(row, &mut pull);
+    fn explain(&self, rows: &Rows) -> Parts {
+        let row = last(rows, 1);
+        let (mut pull, mut along) = (vec![0.0; row.len()], vec![0.0; self.precision.len()]);
+        self.pull(row, &mut along, &mut pull);
         let part = |(i, x): (usize, &f32)| {
             let own = self.precision_of(i);
             (x - pull[i] / own, (pull[i] * pull[i] / own).max(0.0))

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::covariance::Covariance;
-use super::{Detector, Parts};
+use super::{Detector, Parts, last, room};
 use crate::eigen::Directions;
 use crate::moments::Moments;
 use crate::rows::Rows;
@@ -50,8 +50,8 @@ impl Focus {
     }
 
     /// What each feature of a row is beyond what was foretold, in its usual deviations, squared.
-    fn squares(&self, row: &[f32], pull: &mut [f32]) {
-        self.gaussian.pull(row, pull);
+    fn squares(&self, row: &[f32], along: &mut [f32], pull: &mut [f32]) {
+        self.gaussian.pull(row, along, pull);
         for ((p, precision), deviation) in pull.iter_mut().zip(&self.precision).zip(&self.deviation) {
             *p = (*p / precision / deviation).powi(2);
         }
@@ -92,14 +92,17 @@ fn pulls(gaussian: &Covariance, covariance: &[f64]) -> Vec<f64> {
 }
 
 impl Detector for Focus {
-    fn sizes(&self, rows: &Rows) -> Vec<f32> {
-        let mut squares = vec![0.0; rows.width()];
-        let top = self.top.min(rows.width()).max(1);
-        let mut highest = vec![0.0f32; top];
-        let size = |row: &[f32]| {
-            self.squares(row, &mut squares);
+    fn judge(&self, rows: &Rows, space: &mut Vec<f32>, sizes: &mut [f32]) {
+        let width = rows.width();
+        let top = self.top.min(width).max(1);
+        let directions = self.gaussian.directions();
+        let (squares, space) = room(space, width + top + directions).split_at_mut(width);
+        let (highest, along) = space.split_at_mut(top);
+        let rows = last(rows, sizes.len()).chunks_exact(width.max(1));
+        for (row, size) in rows.zip(sizes) {
+            self.squares(row, along, squares);
             highest.fill(0.0);
-            for &square in &squares {
+            for &square in &*squares {
                 // The least of the highest so far stands first.
                 if square > highest[0] {
                     highest[0] = square;
@@ -110,17 +113,17 @@ impl Detector for Focus {
                     }
                 }
             }
-            highest.iter().sum::<f32>() / top as f32
-        };
-        rows.iter().map(size).collect()
+            *size = highest.iter().sum::<f32>() / top as f32;
+        }
     }
 
-    fn explain(&self, row: &[f32]) -> Parts {
-        let mut pull = vec![0.0; row.len()];
-        self.gaussian.pull(row, &mut pull);
+    fn explain(&self, rows: &Rows) -> Parts {
+        let row = last(rows, 1);
+        let (mut pull, mut along) = (vec![0.0; row.len()], vec![0.0; self.gaussian.directions()]);
+        self.gaussian.pull(row, &mut along, &mut pull);
         let foretold = |((x, p), precision): ((&f32, &f32), &f32)| x - p / precision;
         let expected = row.iter().zip(&pull).zip(&self.precision).map(foretold).collect();
-        self.squares(row, &mut pull);
+        self.squares(row, &mut along, &mut pull);
         let shares = pull;
         Parts { expected, shares }
     }
@@ -164,8 +167,9 @@ mod tests {
             "{sizes:?} against {}",
             usual[1999]
         );
-        let first = odd.iter().next().expect("a row").to_vec();
+        let first = odd.slice(0..1);
         let parts = focus.explain(&first);
+        let first = first.values();
         let most = (0..200).max_by(|a, b| parts.shares[*a].total_cmp(&parts.shares[*b]));
         assert_eq!(most, Some(20));
         assert!(
@@ -182,7 +186,7 @@ mod tests {
         let mut sums = vec![0.0f64; 200];
         let mut squares = vec![0.0; 200];
         for row in healthy.iter() {
-            focus.squares(row, &mut squares);
+            focus.squares(row, &mut vec![0.0; focus.gaussian.directions()], &mut squares);
             sums.iter_mut()
                 .zip(&squares)
                 .for_each(|(s, q)| *s += f64::from(*q));

@@ -5,7 +5,7 @@ use synod_kernels::{Activation, Dense, Simd};
 use synod_nn::{Data, Fit, Loss, Optimizer, Schedule, zoo};
 
 use super::autoencoder::weights;
-use super::{Detector, Parts, bounded};
+use super::{Detector, Parts, bounded, room};
 use crate::error::{Error, Result};
 use crate::rows::Rows;
 
@@ -146,7 +146,7 @@ impl Lstm {
     fn weigh(&mut self, rows: &Rows, keep: &[bool]) {
         let clean = ends(keep, rows.len(), self.length, usize::MAX);
         let (mut squares, mut end) = (vec![0.0f64; self.width], 0);
-        self.each(rows, |row, output| {
+        self.each(rows, rows.len(), &mut vec![], |row, output| {
             if clean.binary_search(&end).is_ok() {
                 let errors = row
                     .iter()
@@ -166,26 +166,36 @@ impl Lstm {
         (reader, writer, weight, bias)
     }
 
-    /// Calls `f` with every row and what the network makes of it, from the rows before.
-    fn each(&self, rows: &Rows, mut f: impl FnMut(&[f32], &[f32])) {
-        if rows.is_empty() {
+    /// Calls `f` with each of the last rows and what the network makes of it, from the rows before.
+    fn each(&self, rows: &Rows, judged: usize, space: &mut Vec<f32>, mut f: impl FnMut(&[f32], &[f32])) {
+        let (n, h) = (self.width.max(1), self.hidden);
+        let (gates, together) = (4 * h, TOGETHER.min(judged));
+        if together == 0 || rows.is_empty() {
             return;
         }
         let (reader, writer, weight, bias) = self.layers();
-        let (n, gates) = (self.width.max(1), 4 * self.hidden);
-        let clipped: Vec<f32> = rows.values().iter().copied().map(seen).collect();
-        let read = reader.outputs_of(&clipped, rows.len());
-        let all: Vec<usize> = (0..rows.len()).collect();
-        for ends in all.chunks(TOGETHER) {
-            let read_at = |back: usize| {
-                let place = move |end: &usize| end.saturating_sub(self.length - 1 - back) * gates;
-                ends.iter().map(place).map(|at| &read[at..at + gates])
+        let sizes = [rows.len() * n, rows.len() * gates, together * gates, together * n];
+        let (clipped, space) =
+            room(space, sizes.iter().sum::<usize>() + together * (gates + 2 * h)).split_at_mut(sizes[0]);
+        let (read, space) = space.split_at_mut(sizes[1]);
+        let (given, space) = space.split_at_mut(sizes[2]);
+        let (outputs, space) = space.split_at_mut(sizes[3]);
+        let pairs = clipped.iter_mut().zip(rows.values());
+        pairs.for_each(|(clipped, value)| *clipped = seen(*value));
+        reader.outputs_of(clipped, rows.len(), read);
+        let first = rows.len() - judged.min(rows.len());
+        for from in (first..rows.len()).step_by(TOGETHER) {
+            let count = TOGETHER.min(rows.len() - from);
+            let read_at = |sequence: usize, time: usize| {
+                let place = (from + sequence).saturating_sub(self.length - 1 - time);
+                &read[place * gates..(place + 1) * gates]
             };
-            let state = reader.run(ends.len(), self.length, read_at);
-            let given = writer.outputs_of(&state, ends.len());
-            let state = writer.run(ends.len(), self.length, |_| given.chunks_exact(gates));
-            let outputs = dense(&state, weight, bias, ends.len(), self.hidden, n);
-            let judged = rows.values()[ends[0] * n..].chunks_exact(n);
+            let state = reader.run(count, self.length, space, read_at);
+            writer.outputs_of(state, count, given);
+            let given_at = |sequence: usize, _: usize| &given[sequence * gates..(sequence + 1) * gates];
+            let state = writer.run(count, self.length, space, given_at);
+            dense(state, weight, Some(bias), [count, h, n], outputs);
+            let judged = rows.values()[from * n..].chunks_exact(n).take(count);
             judged
                 .zip(outputs.chunks_exact(n))
                 .for_each(|(row, output)| f(row, output));
@@ -217,31 +227,30 @@ impl<'a> Cell<'a> {
     }
 
     /// The inputs' part of the gates.
-    fn outputs_of(&self, inputs: &[f32], rows: usize) -> Vec<f32> {
-        dense(
-            inputs,
-            self.from_input,
-            self.bias,
-            rows,
-            self.inputs,
-            4 * self.hidden,
-        )
+    fn outputs_of(&self, inputs: &[f32], rows: usize, out: &mut [f32]) {
+        let sizes = [rows, self.inputs, 4 * self.hidden];
+        dense(inputs, self.from_input, Some(self.bias), sizes, out);
     }
 
-    /// The last states of sequences that run side by side; `inputs` gives their parts of the gates at a time.
-    fn run<'i, I: Iterator<Item = &'i [f32]>>(
+    /// The last states of sequences that run side by side; `input` gives the input's part of the gates of a sequence at a time.
+    fn run<'s, 'i>(
         &self,
         sequences: usize,
         times: usize,
-        inputs: impl Fn(usize) -> I,
-    ) -> Vec<f32> {
+        space: &'s mut [f32],
+        input: impl Fn(usize, usize) -> &'i [f32],
+    ) -> &'s [f32] {
         let n = self.hidden;
-        let none = vec![0.0; 4 * n];
-        let (mut state, mut memory) = (vec![0.0f32; sequences * n], vec![0.0f32; sequences * n]);
+        let (state, space) = space.split_at_mut(sequences * n);
+        let (memory, space) = space.split_at_mut(sequences * n);
+        let gates = &mut space[..sequences * 4 * n];
+        state.fill(0.0);
+        memory.fill(0.0);
         for time in 0..times {
-            let gates = dense(&state, self.from_state, &none, sequences, n, 4 * n);
+            dense(state, self.from_state, None, [sequences, n, 4 * n], gates);
             let lines = state.chunks_exact_mut(n).zip(memory.chunks_exact_mut(n));
-            for (((state, memory), gates), input) in lines.zip(gates.chunks_exact(4 * n)).zip(inputs(time)) {
+            for (sequence, ((state, memory), gates)) in lines.zip(gates.chunks_exact(4 * n)).enumerate() {
+                let input = input(sequence, time);
                 let gate = |k: usize, i: usize| gates[k * n + i] + input[k * n + i];
                 for i in 0..n {
                     memory[i] = sigmoid(gate(1, i)) * memory[i] + sigmoid(gate(0, i)) * gate(2, i).tanh();
@@ -253,15 +262,20 @@ impl<'a> Cell<'a> {
     }
 }
 
-fn dense(x: &[f32], weight: &[f32], bias: &[f32], rows: usize, inputs: usize, outputs: usize) -> Vec<f32> {
-    let mut y = vec![0.0; rows * outputs];
+fn dense(
+    x: &[f32],
+    weight: &[f32],
+    bias: Option<&[f32]>,
+    [rows, inputs, outputs]: [usize; 3],
+    y: &mut [f32],
+) {
     let layer = Dense {
         rows,
         inputs,
         outputs,
     };
-    layer.forward(Simd::best(), x, weight, Some(bias), Activation::Identity, &mut y);
-    y
+    let y = &mut y[..rows * outputs];
+    layer.forward(Simd::best(), x, weight, bias, Activation::Identity, y);
 }
 
 fn sigmoid(x: f32) -> f32 {
@@ -289,26 +303,26 @@ fn ends(keep: &[bool], rows: usize, length: usize, most: usize) -> Vec<usize> {
 }
 
 impl Detector for Lstm {
-    fn sizes(&self, rows: &Rows) -> Vec<f32> {
-        let mut sizes = Vec::with_capacity(rows.len());
-        self.each(rows, |row, output| {
-            sizes.push(bounded(self.errors(row, output).sum()));
+    fn look_back(&self) -> usize {
+        self.length - 1
+    }
+
+    fn judge(&self, rows: &Rows, space: &mut Vec<f32>, sizes: &mut [f32]) {
+        let mut places = sizes.iter_mut();
+        let judged = places.len();
+        self.each(rows, judged, space, |row, output| {
+            let size = bounded(self.errors(row, output).sum());
+            places.by_ref().take(1).for_each(|place| *place = size);
         });
-        sizes
     }
 
-    /// The row by itself, as if it had been so all the time.
-    fn explain(&self, row: &[f32]) -> Parts {
-        self.explain_last(&Rows::new(row.len(), row.to_vec()))
-    }
-
-    fn explain_last(&self, rows: &Rows) -> Parts {
+    fn explain(&self, rows: &Rows) -> Parts {
         let mut parts = Parts {
             expected: vec![],
             shares: vec![],
         };
         let from = rows.len().saturating_sub(self.length);
-        self.each(&rows.slice(from..rows.len()), |row, output| {
+        self.each(&rows.slice(from..rows.len()), 1, &mut vec![], |row, output| {
             parts.expected = output.to_vec();
             parts.shares = self.errors(row, output).map(bounded).collect();
         });
@@ -340,7 +354,7 @@ mod tests {
             .collect();
         let expected = model.predict(&sequences)?;
         let mut expected = expected.chunks_exact(width).skip(length - 1).step_by(length);
-        network.each(&rows, |_, output| {
+        network.each(&rows, rows.len(), &mut vec![], |_, output| {
             let expected = expected.next().expect("as many");
             for (a, b) in output.iter().zip(expected) {
                 assert!((a - b).abs() < 1e-5, "{output:?} {expected:?}");

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use autoencoder::hide;
 pub use autoencoder::{Autoencoder, Training};
+pub(crate) use covariance::BATCH;
 pub use covariance::Covariance;
 pub use focus::Focus;
 pub use lstm::{Lstm, Sequences};
@@ -22,16 +23,38 @@ use crate::rows::Rows;
 
 /// Something that has learnt what rows usually look like.
 pub trait Detector {
-    /// How unusual every row is: 0 or more, in no particular unit.
-    fn sizes(&self, rows: &Rows) -> Vec<f32>;
-
-    /// What the detector would have expected instead of a row, and each feature's part of the row's size.
-    fn explain(&self, row: &[f32]) -> Parts;
-
-    /// Explains the last of rows in order of time; differs from [`Detector::explain`] where those before it matter.
-    fn explain_last(&self, rows: &Rows) -> Parts {
-        self.explain(rows.iter().last().unwrap_or_default())
+    /// How many rows before one its size depends on; where there are fewer, it makes do with those.
+    fn look_back(&self) -> usize {
+        0
     }
+
+    /// How unusual the last rows are, as many as `sizes` has places: 0 or more, in no particular unit. A row's size depends on it
+    /// and on [`Detector::look_back`] rows before it alone, to the bit, however many are asked about at once. `space` is room to
+    /// work in, which is kept from call to call.
+    fn judge(&self, rows: &Rows, space: &mut Vec<f32>, sizes: &mut [f32]);
+
+    /// What the detector would have expected instead of the last of rows, and each feature's part of its size.
+    fn explain(&self, rows: &Rows) -> Parts;
+
+    /// How unusual every row is.
+    fn sizes(&self, rows: &Rows) -> Vec<f32> {
+        let mut sizes = vec![0.0; rows.len()];
+        self.judge(rows, &mut vec![], &mut sizes);
+        sizes
+    }
+}
+
+/// The last rows of some, as many as asked for.
+fn last(rows: &Rows, count: usize) -> &[f32] {
+    &rows.values()[(rows.len() - count.min(rows.len())) * rows.width()..]
+}
+
+/// The first places of a room, which grows if it has fewer.
+fn room(space: &mut Vec<f32>, places: usize) -> &mut [f32] {
+    if space.len() < places {
+        space.resize(places, 0.0);
+    }
+    &mut space[..places]
 }
 
 /// Why a row is unusual.
@@ -251,33 +274,28 @@ impl Fitted {
             Fitted::LstmAutoencoder(d) => d.suits(width),
         }
     }
+
+    fn detector(&self) -> &dyn Detector {
+        match self {
+            Fitted::Covariance(d) => d,
+            Fitted::Focus(d) => d,
+            Fitted::Pca(d) => d,
+            Fitted::Autoencoder(d) => d,
+            Fitted::LstmAutoencoder(d) => d,
+        }
+    }
 }
 
 impl Detector for Fitted {
-    fn sizes(&self, rows: &Rows) -> Vec<f32> {
-        match self {
-            Fitted::Covariance(d) => d.sizes(rows),
-            Fitted::Focus(d) => d.sizes(rows),
-            Fitted::Pca(d) => d.sizes(rows),
-            Fitted::Autoencoder(d) => d.sizes(rows),
-            Fitted::LstmAutoencoder(d) => d.sizes(rows),
-        }
+    fn look_back(&self) -> usize {
+        self.detector().look_back()
     }
 
-    fn explain(&self, row: &[f32]) -> Parts {
-        match self {
-            Fitted::Covariance(d) => d.explain(row),
-            Fitted::Focus(d) => d.explain(row),
-            Fitted::Pca(d) => d.explain(row),
-            Fitted::Autoencoder(d) => d.explain(row),
-            Fitted::LstmAutoencoder(d) => d.explain(row),
-        }
+    fn judge(&self, rows: &Rows, space: &mut Vec<f32>, sizes: &mut [f32]) {
+        self.detector().judge(rows, space, sizes);
     }
 
-    fn explain_last(&self, rows: &Rows) -> Parts {
-        match self {
-            Fitted::LstmAutoencoder(d) => d.explain_last(rows),
-            _ => self.explain(rows.iter().last().unwrap_or_default()),
-        }
+    fn explain(&self, rows: &Rows) -> Parts {
+        self.detector().explain(rows)
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Detector, Parts};
+use super::{Detector, Parts, last, room};
 use crate::eigen::{self, Directions};
 use crate::moments::Moments;
 use crate::rows::Rows;
@@ -49,9 +49,9 @@ impl Pca {
         self.mean.len() == width && self.plane.len().is_multiple_of(width.max(1))
     }
 
-    fn project(&self, row: &[f32]) -> Vec<f32> {
+    fn project(&self, row: &[f32], expected: &mut [f32]) {
         let n = self.mean.len().max(1);
-        let mut expected = self.mean.clone();
+        expected.copy_from_slice(&self.mean);
         for axis in self.plane.chunks_exact(n) {
             let along: f32 = row
                 .iter()
@@ -61,31 +61,29 @@ impl Pca {
                 .sum();
             expected.iter_mut().zip(axis).for_each(|(e, a)| *e += along * a);
         }
-        expected
     }
 }
 
 impl Detector for Pca {
-    fn sizes(&self, rows: &Rows) -> Vec<f32> {
-        let n = self.mean.len().max(1) as f32;
-        let size = |row: &[f32]| {
-            let expected = self.project(row);
-            row.iter()
-                .zip(&expected)
-                .map(|(x, e)| (x - e) * (x - e))
-                .sum::<f32>()
-                / n
-        };
-        rows.iter().map(size).collect()
+    fn judge(&self, rows: &Rows, space: &mut Vec<f32>, sizes: &mut [f32]) {
+        let n = self.mean.len();
+        let expected = room(space, n);
+        let rows = last(rows, sizes.len()).chunks_exact(n.max(1));
+        for (row, size) in rows.zip(sizes) {
+            self.project(row, expected);
+            let squares = row.iter().zip(&*expected).map(|(x, e)| (x - e) * (x - e));
+            *size = squares.sum::<f32>() / n.max(1) as f32;
+        }
     }
 
-    fn explain(&self, row: &[f32]) -> Parts {
-        let expected = self.project(row);
-        let shares = row
-            .iter()
-            .zip(&expected)
-            .map(|(x, e)| (x - e) * (x - e))
-            .collect();
-        Parts { expected, shares }
+    fn explain(&self, rows: &Rows) -> Parts {
+        let row = last(rows, 1);
+        let mut expected = vec![0.0; self.mean.len()];
+        self.project(row, &mut expected);
+        let shares = row.iter().zip(&expected).map(|(x, e)| (x - e) * (x - e));
+        Parts {
+            shares: shares.collect(),
+            expected,
+        }
     }
 }

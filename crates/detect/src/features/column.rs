@@ -177,7 +177,7 @@ pub(super) fn direction(known: &[f32]) -> Option<Direction> {
 }
 
 /// The last value of a counter.
-#[derive(Copy, Clone, Debug, Default)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Counter {
     last: Option<(i64, f32)>,
 }

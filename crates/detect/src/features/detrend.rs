@@ -12,6 +12,13 @@ pub(super) struct Detrend {
     pub(super) windows: usize,
 }
 
+/// The values of one metric that the next median is taken of.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Trend {
+    held: VecDeque<i64>,
+    latest: Rolling,
+}
+
 impl Detrend {
     /// A look back of so many seconds, in windows of `step` seconds, at least one.
     pub(super) fn over(seconds: i64, step: i64) -> Detrend {
@@ -21,28 +28,33 @@ impl Detrend {
         }
     }
 
-    /// The median, at each window, of the values of the last windows strictly before it; NaN where there are none. Windows
-    /// are told by their times, so one that is not there takes its place among the last all the same.
-    pub(super) fn trend(&self, times: &[i64], values: &[f32], step: i64) -> Vec<f32> {
+    /// The median of the values of the last windows strictly before `time`; NaN where there are none. Windows are told by
+    /// their times, so one that is not there takes its place among the last all the same. Takes in the value of this one.
+    pub(super) fn next(&self, trend: &mut Trend, time: i64, value: f32, step: i64) -> f32 {
         let reach = i64::try_from(self.windows)
             .unwrap_or(i64::MAX)
             .saturating_mul(step.max(1));
-        let mut held: VecDeque<i64> = VecDeque::new();
-        let mut latest = Rolling::default();
-        let one = |(time, value): (&i64, &f32)| {
-            let oldest = time.saturating_sub(reach);
-            while held.len() > self.windows || held.front().is_some_and(|t| *t < oldest) {
-                held.pop_front();
-                latest.pop();
-            }
-            let trend = latest.median().unwrap_or(f32::NAN);
-            if value.is_finite() {
-                latest.push(*value);
-                held.push_back(*time);
-            }
-            trend
-        };
-        times.iter().zip(values).map(one).collect()
+        let oldest = time.saturating_sub(reach);
+        let Trend { held, latest } = trend;
+        while held.len() > self.windows || held.front().is_some_and(|t| *t < oldest) {
+            held.pop_front();
+            latest.pop();
+        }
+        let median = latest.median().unwrap_or(f32::NAN);
+        if value.is_finite() {
+            latest.push(value);
+            held.push_back(time);
+        }
+        median
+    }
+
+    /// The medians at every window of a series.
+    pub(super) fn trend(&self, times: &[i64], values: &[f32], step: i64) -> Vec<f32> {
+        let mut trend = Trend::default();
+        let pairs = times.iter().zip(values);
+        pairs
+            .map(|(time, value)| self.next(&mut trend, *time, *value, step))
+            .collect()
     }
 }
 

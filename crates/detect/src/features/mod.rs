@@ -2,19 +2,21 @@
 
 mod column;
 mod detrend;
+mod prepared;
 mod settings;
 mod shared;
 
 use serde::{Deserialize, Serialize};
 use synod_telemetry::{Dropped, Frame};
 
+pub use prepared::{Past, Prepared};
 pub use settings::{FeatureSettings, Scaling};
 pub use shared::{MetricSums, Scales};
 
 use crate::error::{Error, Result};
 use crate::rows::Rows;
 use column::{Column, Counter};
-use detrend::Detrend;
+use detrend::{Detrend, Trend};
 
 /// What of a node's windows a detector looks at.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,42 +104,75 @@ impl Features {
     /// The windows of a frame, prepared: one row of raw values per window in the order of the features, counters as the
     /// increase since the window before, NaN where there is none. Metrics the frame lacks are missing in every window.
     pub fn prepare(&self, frame: &Frame) -> Prepared {
-        let width = self.columns.len();
+        let (mut past, mut prepared) = (self.begin(), Prepared::default());
         let places = self.places(frame.metrics());
-        let mut counters: Vec<Counter> = vec![Counter::default(); width];
-        let mut values = Vec::with_capacity(frame.rows() * width);
-        for row in 0..frame.rows() {
-            let (time, row) = (frame.times()[row], frame.row(row));
-            for (i, column) in self.columns.iter().enumerate() {
-                let raw = places[i].map_or(f32::NAN, |p| row[p]);
-                let raw = if raw.is_finite() { raw } else { f32::NAN };
-                values.push(match column.counter {
-                    Some(direction) => counters[i].increase(raw, direction, time, self.step),
+        self.prepare_next(&mut past, frame.times(), frame.values(), &places, &mut prepared);
+        prepared
+    }
+
+    /// What is remembered before the first window.
+    pub fn begin(&self) -> Past {
+        let width = self.columns.len();
+        Past {
+            counters: vec![Counter::default(); width],
+            trends: match self.detrend {
+                Some(_) => vec![Trend::default(); width],
+                None => vec![],
+            },
+            ..Past::default()
+        }
+    }
+
+    /// Whether a past is one of these features.
+    pub fn suits(&self, past: &Past) -> bool {
+        let (width, begun) = (self.columns.len(), self.begin());
+        let seen = if past.last.is_some() { width } else { 0 };
+        (past.counters.len(), past.trends.len(), past.values.len()) == (width, begun.trends.len(), seen)
+    }
+
+    /// Prepares the windows that follow those of the past, in place of what `prepared` holds. The metrics of a row stand where
+    /// `places` has them; rows without values are windows of which nothing came.
+    pub(crate) fn prepare_next(
+        &self,
+        past: &mut Past,
+        times: &[i64],
+        rows: &[f32],
+        places: &[Option<usize>],
+        prepared: &mut Prepared,
+    ) {
+        let wide = rows.len() / times.len().max(1);
+        prepared.clear(self.columns.len());
+        prepared.before = past.last;
+        prepared.before_values.extend_from_slice(&past.values);
+        prepared.times.extend_from_slice(times);
+        for (i, time) in times.iter().enumerate() {
+            let row = &rows[i * wide..(i + 1) * wide];
+            for (c, column) in self.columns.iter().enumerate() {
+                let raw = places[c]
+                    .and_then(|p| row.get(p))
+                    .copied()
+                    .filter(|v| v.is_finite());
+                let (counter, raw) = (&mut past.counters[c], raw.unwrap_or(f32::NAN));
+                let value = match column.counter {
+                    Some(direction) => counter.increase(raw, direction, *time, self.step),
                     None => raw,
-                });
+                };
+                prepared.values.push(value);
+                prepared.present.push(!raw.is_nan());
+                if let (Some(detrend), Some(trend)) = (self.detrend, past.trends.get_mut(c)) {
+                    prepared.trend.push(detrend.next(trend, *time, value, self.step));
+                }
             }
         }
-        let present: Vec<bool> = frame
-            .values()
-            .chunks_exact(frame.width().max(1))
-            .flat_map(|row| {
-                places
-                    .iter()
-                    .map(|p| p.is_some_and(|p| row[p].is_finite()))
-                    .collect::<Vec<_>>()
-            })
-            .collect();
-        Prepared {
-            width,
-            trend: self.trend(frame.times(), &values),
-            values,
-            present,
-            times: frame.times().to_vec(),
+        if let Some(last) = times.len().checked_sub(1) {
+            past.last = Some(times[last]);
+            past.values.clear();
+            past.values.extend_from_slice(prepared.row(last));
         }
     }
 
     /// Where each metric stands in a frame. Frames mostly keep the order of training, so the search goes on from the last.
-    fn places(&self, metrics: &[String]) -> Vec<Option<usize>> {
+    pub(crate) fn places(&self, metrics: &[String]) -> Vec<Option<usize>> {
         let mut next = 0;
         let mut place = |column: &Column| {
             let (before, after) = metrics.split_at(next.min(metrics.len()));
@@ -149,47 +184,34 @@ impl Features {
         self.columns.iter().map(&mut place).collect()
     }
 
-    /// What is taken from every value of the values' view; nothing without detrending.
-    fn trend(&self, times: &[i64], values: &[f32]) -> Vec<f32> {
-        let (Some(detrend), width) = (self.detrend, self.columns.len()) else {
-            return vec![];
-        };
-        let mut trends = vec![f32::NAN; values.len()];
-        for column in 0..width {
-            let series: Vec<f32> = values.iter().skip(column).step_by(width).copied().collect();
-            let trend = detrend.trend(times, &series, self.step);
-            let places = trends.iter_mut().skip(column).step_by(width);
-            places.zip(trend).for_each(|(place, t)| *place = t);
-        }
-        trends
-    }
-
-    /// Windows before one that the features of its values depend on.
-    pub fn look_back(&self) -> usize {
-        self.detrend.map_or(0, |d| d.windows)
+    /// Whether a rolling median is taken from values.
+    pub(crate) fn detrends(&self) -> bool {
+        self.detrend.is_some()
     }
 
     /// The features of prepared windows; what is missing is 0, the centre.
     pub fn view(&self, prepared: &Prepared, view: View) -> Rows {
-        let width = self.columns.len();
-        let mut rows = Vec::with_capacity(prepared.values.len());
+        let mut rows = Rows::default();
+        self.view_onto(prepared, view, rows.refill(self.columns.len()));
+        rows
+    }
+
+    /// Puts the features of prepared windows behind what is there.
+    pub(crate) fn view_onto(&self, prepared: &Prepared, view: View, out: &mut Vec<f32>) {
         for row in 0..prepared.len() {
             let now = prepared.row(row);
-            let follows = row > 0 && prepared.times[row] - prepared.times[row - 1] <= 2 * self.step;
-            let before = if follows {
-                Some(prepared.row(row - 1))
-            } else {
-                None
-            };
+            let before = prepared.before(row);
+            let before = before.filter(|(time, _)| prepared.times[row] - time <= 2 * self.step);
             for (i, column) in self.columns.iter().enumerate() {
                 let feature = match view {
                     View::Values => column.values.apply(now[i] - prepared.trend(row, i)),
-                    View::Changes => column.changes.apply(before.map_or(f32::NAN, |b| now[i] - b[i])),
+                    View::Changes => column
+                        .changes
+                        .apply(before.map_or(f32::NAN, |(_, b)| now[i] - b[i])),
                 };
-                rows.push(self.squeeze(feature));
+                out.push(self.squeeze(feature));
             }
         }
-        Rows::new(width, rows)
     }
 
     fn squeeze(&self, feature: f32) -> f32 {
@@ -208,46 +230,5 @@ impl Features {
             false => feature,
         };
         self.columns[index].values.undo(wide)
-    }
-}
-
-/// Windows in the order of the features, before scaling.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Prepared {
-    width: usize,
-    values: Vec<f32>,
-    /// As long as the values, or empty.
-    trend: Vec<f32>,
-    present: Vec<bool>,
-    times: Vec<i64>,
-}
-
-impl Prepared {
-    /// The number of windows.
-    pub fn len(&self) -> usize {
-        self.times.len()
-    }
-
-    /// Whether there is no window.
-    pub fn is_empty(&self) -> bool {
-        self.times.is_empty()
-    }
-
-    /// The values of one window; NaN where there is none.
-    pub fn row(&self, row: usize) -> &[f32] {
-        &self.values[row * self.width..(row + 1) * self.width]
-    }
-
-    /// What is taken from a value in the values' view: 0 without detrending, NaN where nothing came before.
-    pub fn trend(&self, row: usize, column: usize) -> f32 {
-        match self.trend.is_empty() {
-            true => 0.0,
-            false => self.trend[row * self.width + column],
-        }
-    }
-
-    /// Which metrics were measured in one window.
-    pub fn present(&self, row: usize) -> &[bool] {
-        &self.present[row * self.width..(row + 1) * self.width]
     }
 }

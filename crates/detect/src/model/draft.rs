@@ -140,7 +140,9 @@ impl Draft {
             habits,
         };
         Ok(Draft {
-            silence: node.habits.silence(&prepared),
+            silence: (0..prepared.len())
+                .map(|row| node.habits.silence(&prepared, row))
+                .collect(),
             typical: recipe.typical,
             node,
             healthy,

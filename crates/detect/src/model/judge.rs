@@ -12,7 +12,7 @@ const NOTHING: f32 = 1e-6;
 
 /// How much a score grows when all usual metrics are silent. Far above any threshold: a node that tells nothing of itself
 /// is to be looked at.
-pub(super) const SILENCE: f32 = 20.0;
+pub(crate) const SILENCE: f32 = 20.0;
 
 /// Windows that silence must last to count.
 const LASTING: usize = 3;
@@ -28,8 +28,8 @@ const STRETCH: usize = 400;
 /// A fitted member, with what its sizes usually are.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Judge {
-    pub(super) fitted: Fitted,
-    pub(super) view: View,
+    pub(crate) fitted: Fitted,
+    pub(crate) view: View,
     pub(super) smooth: usize,
     power: f32,
     weight: f32,
@@ -68,7 +68,7 @@ impl Spread {
         Spread::new(middle, quantile(&highs, 0.5) - middle)
     }
 
-    pub(super) fn apply(&self, value: f32) -> f32 {
+    pub(crate) fn apply(&self, value: f32) -> f32 {
         (value - self.middle) / self.distance
     }
 
@@ -99,37 +99,79 @@ impl Judge {
         }
     }
 
-    /// Smoothed sizes on a logarithmic scale.
-    pub(super) fn levels(&self, sizes: &[f32]) -> Vec<f32> {
-        let mut average = Average::new(self.smooth);
-        sizes
-            .iter()
-            .map(|s| (average.push(s.powf(self.power)) + NOTHING).ln())
-            .collect()
+    /// The average that it is smoothed by, before the first window.
+    pub(crate) fn begin(&self) -> Average {
+        Average::new(self.smooth)
     }
 
-    pub(super) fn scores(&self, sizes: &[f32]) -> Vec<f32> {
-        let levels = self.levels(sizes).into_iter();
-        levels.map(|l| self.usual.apply(l)).collect()
+    /// What it says of a window of some size, averaged with those before it, and of the window by itself.
+    pub(crate) fn word(&self, average: &mut Average, size: f32) -> (f32, f32) {
+        let raised = size.powf(self.power);
+        let averaged = self.usual.apply(level(average.push(raised)));
+        (averaged, self.usual.apply(level(raised)))
+    }
+
+    /// Smoothed sizes on a logarithmic scale.
+    pub(super) fn levels(&self, sizes: &[f32]) -> Vec<f32> {
+        let mut average = self.begin();
+        sizes
+            .iter()
+            .map(|size| level(average.push(size.powf(self.power))))
+            .collect()
     }
 }
 
-/// The weighted mean of the members' scores on an exponential scale, so that the most alarmed is heard, and the share of
-/// usual metrics that are missing, if there is one.
-pub(super) fn hear(judges: &[Judge], members: &[Vec<f32>], silence: Option<&[f32]>) -> Vec<f32> {
-    let mut quiet = Average::new(judges.iter().map(|m| m.smooth).max().unwrap_or(1));
-    let weights: f32 = judges.iter().map(|m| m.weight).sum();
-    let one = |row: usize| {
-        let most = members.iter().map(|m| m[row]).fold(f32::NEG_INFINITY, f32::max);
-        let part = |(m, judge): (&Vec<f32>, &Judge)| judge.weight * (SHARPNESS * (m[row] - most)).exp();
-        let sum: f32 = members.iter().zip(judges).map(part).sum();
-        let total = most + (sum / weights).ln() / SHARPNESS;
-        let Some(silence) = silence else {
-            return total;
-        };
+fn level(raised: f32) -> f32 {
+    (raised + NOTHING).ln()
+}
+
+/// The weighted mean of the members' words on an exponential scale, so that the most alarmed is heard.
+pub(crate) fn together(judges: &[Judge], words: impl Iterator<Item = f32> + Clone) -> f32 {
+    let weights: f32 = judges.iter().map(|judge| judge.weight).sum();
+    let most = words.clone().fold(f32::NEG_INFINITY, f32::max);
+    let part = |(word, judge): (f32, &Judge)| judge.weight * (SHARPNESS * (word - most)).exp();
+    let sum: f32 = words.zip(judges).map(part).sum();
+    most + (sum / weights).ln() / SHARPNESS
+}
+
+/// How silent a node has been of late.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Quiet {
+    average: Average,
+    /// The shares of metrics that were missing in the windows before, the latest first; all at a beginning.
+    before: [f32; LASTING - 1],
+}
+
+impl Quiet {
+    /// As after talk without a gap, for members that are smoothed so.
+    pub(crate) fn begin(judges: &[Judge]) -> Quiet {
+        Quiet {
+            average: Average::new(judges.iter().map(|judge| judge.smooth).max().unwrap_or(1)),
+            before: [1.0; LASTING - 1],
+        }
+    }
+
+    /// Whether it is that of members that are smoothed alike.
+    pub(crate) fn is_like(&self, other: &Quiet) -> bool {
+        self.average.is_like(&other.average)
+    }
+
+    /// What the share of usual metrics that is missing adds to the score.
+    pub(crate) fn push(&mut self, silence: f32) -> f32 {
         // A single window that was not recorded says nothing of the node.
-        let lasting = &silence[row.saturating_sub(LASTING - 1)..=row];
-        total + SILENCE * quiet.push(lasting.iter().copied().fold(1.0, f32::min))
+        let lasting = self.before.iter().copied().fold(silence.min(1.0), f32::min);
+        self.before.rotate_right(1);
+        self.before[0] = silence;
+        SILENCE * self.average.push(lasting)
+    }
+}
+
+/// What members said of windows in order, heard together, with what silence adds to it if there is one.
+pub(super) fn hear(judges: &[Judge], members: &[Vec<f32>], silence: Option<&[f32]>) -> Vec<f32> {
+    let mut quiet = Quiet::begin(judges);
+    let one = |row: usize| {
+        let heard = together(judges, members.iter().map(|words| words[row]));
+        heard + silence.map_or(0.0, |silence| quiet.push(silence[row]))
     };
     (0..members.first().map_or(0, Vec::len)).map(one).collect()
 }

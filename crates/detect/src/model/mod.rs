@@ -1,7 +1,6 @@
 //! A node's detector: fitted once, then asked about any window.
 
 mod draft;
-mod explain;
 mod judge;
 
 use serde::{Deserialize, Serialize};
@@ -9,58 +8,41 @@ use synod_telemetry::Frame;
 
 use crate::detector::{Detector, Fitted};
 use crate::error::Result;
-use crate::features::{Features, View};
+use crate::features::Features;
 use crate::habits::Habits;
 use crate::recipe::Recipe;
+use crate::scorer::{Memory, Scored, Work};
 pub(crate) use draft::{Draft, Fit, Found, Mark, Marks, healthy};
-pub(crate) use judge::Spread;
-use judge::{Judge, SILENCE, hear};
+pub(crate) use judge::{Judge, Quiet, SILENCE, Spread, together};
 
 /// Fewer windows than this teach nothing.
 pub(crate) const FEWEST_WINDOWS: usize = 50;
 
 /// How much a score grows while a metric has been silent, or has stood still, for much longer than ever in training.
 /// Just above where an alarm begins, however quiet the rest of the node is.
-const BROKEN: f32 = 2.0;
+pub(crate) const BROKEN: f32 = 2.0;
 
 /// A fitted detector of one node, or of several that are alike.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NodeModel {
     step: i64,
-    features: Features,
-    members: Vec<Judge>,
-    silence: bool,
-    habits: Habits,
-    unit: Spread,
+    pub(crate) features: Features,
+    pub(crate) members: Vec<Judge>,
+    pub(crate) silence: bool,
+    pub(crate) habits: Habits,
+    pub(crate) unit: Spread,
     /// The scores of the training windows, as far as possible from detectors that had not seen them.
     reference: Vec<f32>,
     trained_on: usize,
 }
 
 /// What a model makes of a frame.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scores {
     /// One score per window: about 0 for the usual, 1 for what one training window in fifty reaches.
     pub total: Vec<f32>,
     /// The same without what silence added.
     pub measured: Vec<f32>,
-    /// The scores of each member, in the order of the recipe.
-    pub members: Vec<Vec<f32>>,
-    /// The share of the usual metrics that is missing.
-    pub silence: Vec<f32>,
-}
-
-/// One metric's part in an alarm.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Contribution {
-    /// The metric.
-    pub metric: String,
-    /// What was measured; none if it was silent.
-    pub observed: Option<f32>,
-    /// What would have been usual, given the other metrics.
-    pub expected: f32,
-    /// The metric's share of the score; all add up to 1.
-    pub share: f32,
 }
 
 impl NodeModel {
@@ -82,37 +64,24 @@ impl NodeModel {
 
     /// Scores every window of a frame, each from itself and the windows before it.
     pub fn score(&self, frame: &Frame) -> Scores {
-        let prepared = self.features.prepare(frame);
-        let mut views: Vec<(View, crate::rows::Rows)> = vec![];
-        let mut members = vec![];
-        for judge in &self.members {
-            if !views.iter().any(|(v, _)| *v == judge.view) {
-                views.push((judge.view, self.features.view(&prepared, judge.view)));
-            }
-            let rows = views.iter().find(|(v, _)| *v == judge.view).map(|(_, r)| r);
-            members.push(rows.map_or_else(Vec::new, |rows| judge.scores(&judge.fitted.sizes(rows))));
-        }
-        let silence = self.habits.silence(&prepared);
-        let heard = |silence: Option<&[f32]>| -> Vec<f32> {
-            let scores = hear(&self.members, &members, silence).into_iter();
-            scores.map(|s| self.unit.apply(s)).collect()
-        };
-        let measured = heard(None);
-        let mut total = heard(self.silence.then_some(silence.as_slice()));
-        if self.silence {
-            let broken = self.habits.broken(&prepared);
-            total
-                .iter_mut()
-                .zip(broken)
-                .filter(|(_, b)| *b)
-                .for_each(|(t, _)| *t = t.max(0.0) + BROKEN);
-        }
-        Scores {
-            total,
-            measured,
-            members,
-            silence,
-        }
+        let mut scores = Scores::default();
+        self.watch(frame, &mut |scored| {
+            scores.total.push(scored.score);
+            scores.measured.push(scored.measured);
+        });
+        scores
+    }
+
+    /// Scores every window of a frame and calls `each` with what can be said of it.
+    pub fn watch(&self, frame: &Frame, each: &mut dyn FnMut(&Scored<'_>)) {
+        let mut work = Work::default();
+        Memory::begin(self).advance(
+            self,
+            &mut work,
+            &self.features.places(frame.metrics()),
+            frame,
+            each,
+        );
     }
 
     /// The scores of the training windows, as if they had not been seen.
@@ -133,6 +102,12 @@ impl NodeModel {
     /// Healthy windows it was trained on.
     pub fn trained_on(&self) -> usize {
         self.trained_on
+    }
+
+    /// How many windows before one its members look back on.
+    pub(crate) fn look_back(&self) -> usize {
+        let look_backs = self.members.iter().map(|judge| judge.fitted.look_back());
+        look_backs.max().unwrap_or(0)
     }
 
     /// Optimiser steps of its networks.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde_json::json;
-use synod_detect::{Calibrator, NodeModel, alarms};
+use synod_detect::{Calibrator, Change, Episodes, NodeModel};
 use synod_telemetry::Frame;
 use synod_telemetry::sources::Table;
 
@@ -62,17 +62,23 @@ impl ScoreCommand {
             let loaded = table.load(file)?;
             let model = self.model(loaded.frame.node())?;
             let frame = &loaded.frame;
-            let scored = model.score(frame);
-            let verdicts = Calibrator::new(model.reference(), budget, model.step()).judge(&scored);
-            let scores = scored.total;
-            if self.windows {
-                for ((time, score), v) in frame.times().iter().zip(&scores).zip(&verdicts) {
-                    let (node, alarm) = (frame.node(), u8::from(v.alarm));
-                    writeln!(out, "{node},{time},{score:.4},{:.4},{alarm}", v.threshold)?;
+            let policy = Calibrator::new(model.reference(), budget, model.step());
+            let (mut episodes, mut found, mut lines) = (Episodes::new(frame.node(), policy), vec![], vec![]);
+            model.watch(frame, &mut |scored| {
+                if let Some(Change::Closed(alarm)) = episodes.push(scored) {
+                    found.push(alarm);
                 }
+                if let Some(verdict) = episodes.verdict().filter(|_| self.windows) {
+                    let (node, alarm) = (frame.node(), u8::from(verdict.alarm));
+                    let (time, score, threshold) = (scored.at, scored.score, verdict.threshold);
+                    lines.push(format!("{node},{time},{score:.4},{threshold:.4},{alarm}"));
+                }
+            });
+            found.extend(episodes.open().cloned());
+            if self.windows {
+                lines.iter().try_for_each(|line| writeln!(out, "{line}"))?;
                 continue;
             }
-            let found = alarms(&model, frame, &scores, &verdicts);
             let (unknown, notes) = (new_metrics(&model, frame), &loaded.notes);
             if self.json {
                 let document = json!({
