@@ -79,7 +79,7 @@ impl History for Synthetic {
                 .zip(&mut truth)
                 .filter(|(time, _)| at_work(**time));
             known.for_each(|(_, truth)| *truth = Truth::Unknown);
-            test = test.with_truth(truth)?;
+            test = test.with_truth(truth).map_err(synod_telemetry::Error::from)?;
         }
         Ok((train, test, vec![]))
     }

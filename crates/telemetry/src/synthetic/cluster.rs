@@ -7,7 +7,7 @@ use super::options::{ClusterOptions, DAY, STEP, Statistics};
 use super::room::Room;
 use super::sampling::Sampler;
 use crate::error::{Error, Result};
-use crate::frame::{Frame, Truth};
+use crate::{Frame, Truth};
 
 /// A cluster that exists only as its parameters: whatever is asked of it is computed, and always comes out the same.
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ impl Cluster {
     pub fn node_exact(&self, node: usize) -> Result<Frame> {
         let frame = self.node(node)?;
         let truth = self.exact_truth(node, frame.times())?;
-        frame.with_truth(truth)
+        Ok(frame.with_truth(truth)?)
     }
 
     /// A node's windows in frames of some days each, so that no more than one needs to be in memory.
@@ -144,7 +144,8 @@ impl Parts<'_> {
 
     fn frame(&self, times: Vec<i64>, values: Vec<f32>, truth: Vec<Truth>) -> Result<Frame> {
         let name = self.cluster.name(self.course.node.index);
-        Frame::new(name, STEP, times, self.columns.clone(), values)?.with_truth(truth)
+        let frame = Frame::new(name, STEP, times, self.columns.clone(), values)?;
+        Ok(frame.with_truth(truth)?)
     }
 }
 

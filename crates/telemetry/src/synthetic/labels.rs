@@ -4,7 +4,7 @@ use super::fault::Plan;
 use super::options::{ClusterOptions, DAY};
 use super::random::{Rng, Stream};
 use super::room::Room;
-use crate::frame::Truth;
+use crate::Truth;
 
 /// Labels as monitoring would have them: faults from their detection until the node's return, false positives, and
 /// nothing known during maintenance or while monitoring itself was away.

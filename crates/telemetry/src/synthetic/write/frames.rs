@@ -14,9 +14,9 @@ use synod_data::record::Writer;
 
 use super::{Written, parquet_error, whole};
 use crate::error::Result;
-use crate::frame::{Frame, Truth};
 use crate::sources::records;
 use crate::synthetic::{cluster::Parts, options::STEP};
+use crate::{Frame, Truth};
 
 /// A Parquet file with a row group per frame.
 pub(super) fn parquet(parts: Parts<'_>, path: &Path) -> Result<Written> {

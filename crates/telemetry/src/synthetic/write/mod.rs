@@ -9,8 +9,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::cluster::Cluster;
+use crate::Truth;
 use crate::error::{Error, Result};
-use crate::frame::Truth;
 
 pub use raw::{month_count, write_raw};
 pub use truth::write_faults;

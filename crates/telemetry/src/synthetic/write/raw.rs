@@ -14,8 +14,8 @@ use parquet::schema::types::Type;
 
 use super::frames::{label, timestamp};
 use super::{io_error, parquet_error};
+use crate::Truth;
 use crate::error::Result;
-use crate::frame::Truth;
 use crate::synthetic::catalogue::Metric;
 use crate::synthetic::cluster::Cluster;
 use crate::synthetic::labels;

@@ -58,25 +58,18 @@ impl Frame {
     ) -> Result<Frame> {
         let node = node.into();
         if step <= 0 {
-            return Err(Error::Setting(format!(
-                "node {node}: a step of {step} s makes no windows"
-            )));
+            let problem = format!("a step of {step} s makes no windows; give one above zero");
+            return Err(Error::Frame { node, problem });
         }
         if values.len() != times.len() * metrics.len() {
-            return Err(Error::Setting(format!(
-                "node {node}: {} values do not fill {} windows of {} metrics",
-                values.len(),
-                times.len(),
-                metrics.len()
-            )));
+            let (values, windows, metrics) = (values.len(), times.len(), metrics.len());
+            let problem = format!("{values} values do not fill {windows} windows of {metrics} metrics");
+            return Err(Error::Frame { node, problem });
         }
         if let Some(i) = times.windows(2).position(|t| t[1] <= t[0]) {
-            return Err(Error::Setting(format!(
-                "node {node}: window {} at {} s does not follow the one at {} s",
-                i + 1,
-                times[i + 1],
-                times[i]
-            )));
+            let (number, time, before) = (i + 1, times[i + 1], times[i]);
+            let problem = format!("window {number} at {time} s does not follow the one at {before} s");
+            return Err(Error::Frame { node, problem });
         }
         let truth = vec![Truth::Unknown; times.len()];
         Ok(Frame {
@@ -93,11 +86,9 @@ impl Frame {
     /// The same frame with one truth per row.
     pub fn with_truth(mut self, truth: Vec<Truth>) -> Result<Frame> {
         if truth.len() != self.times.len() {
-            let (node, rows) = (&self.node, self.times.len());
-            return Err(Error::Setting(format!(
-                "node {node}: {} labels for {rows} windows",
-                truth.len()
-            )));
+            let problem = format!("{} labels for {} windows", truth.len(), self.times.len());
+            let node = self.node;
+            return Err(Error::Frame { node, problem });
         }
         self.truth = truth;
         Ok(self)

@@ -1,8 +1,10 @@
-//! Times as people and programs write them.
+//! Times in text.
+
+use jiff::civil::Date;
 
 /// Milliseconds since 1970 of a time in ISO form (`2025-06-03T00:00:01.5+02:00`, with a blank for `T`, `UTC` or nothing
 /// for `Z`), or of a plain number of seconds. A time without a zone is taken as UTC.
-pub fn parse_time(text: &str) -> Option<i64> {
+pub fn milliseconds(text: &str) -> Option<i64> {
     let text = text.trim();
     if let Ok(seconds) = text.parse::<f64>() {
         let milliseconds = (seconds * 1000.0).round();
@@ -11,15 +13,18 @@ pub fn parse_time(text: &str) -> Option<i64> {
     let (year, rest) = number(text, 4)?;
     let (month, rest) = number(rest.strip_prefix('-')?, 2)?;
     let (day, rest) = number(rest.strip_prefix('-')?, 2)?;
-    if !(1..=12).contains(&month) || day < 1 || day > days_in(year, month) {
-        return None;
-    }
+    let date = Date::new(year as i16, month as i8, day as i8).ok()?;
     let (seconds, fraction, rest) = match rest.strip_prefix(['T', 't', ' ']) {
         Some(clock) if clock.starts_with(|c: char| c.is_ascii_digit()) => clock_time(clock)?,
         _ => (0, 0, rest),
     };
     let offset = zone(rest.trim())?;
-    Some((days_from_epoch(year, month, day) * 86_400 + seconds - offset) * 1000 + fraction)
+    Some((days_since_1970(date) * 86_400 + seconds - offset) * 1000 + fraction)
+}
+
+/// Days from 1970-01-01 to a date.
+fn days_since_1970(date: Date) -> i64 {
+    i64::from((date - Date::constant(1970, 1, 1)).get_days())
 }
 
 /// Seconds of the day, milliseconds, and what follows.
@@ -30,6 +35,7 @@ fn clock_time(text: &str) -> Option<(i64, i64, &str)> {
         Some(rest) => number(rest, 2)?,
         None => (0, rest),
     };
+    // A leap second is the first of the next minute.
     if hours > 23 || minutes > 59 || seconds > 60 {
         return None;
     }
@@ -71,26 +77,6 @@ fn number(text: &str, digits: usize) -> Option<(i64, &str)> {
     Some((number.parse().ok().filter(|_| whole)?, rest))
 }
 
-fn is_leap(year: i64) -> bool {
-    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
-}
-
-fn days_in(year: i64, month: i64) -> i64 {
-    match month {
-        2 => 28 + i64::from(is_leap(year)),
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
-}
-
-/// Days from 1970-01-01 to a date of the Gregorian calendar.
-fn days_from_epoch(year: i64, month: i64, day: i64) -> i64 {
-    let before = year - 1;
-    let leaps = |y: i64| y.div_euclid(4) - y.div_euclid(100) + y.div_euclid(400);
-    let years = (year - 1970) * 365 + leaps(before) - leaps(1969);
-    years + (1..month).map(|m| days_in(year, m)).sum::<i64>() + day - 1
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -108,10 +94,14 @@ mod tests {
             "1748908801.0",
         ];
         for form in forms {
-            assert_eq!(parse_time(form), Some(1_748_908_801_000), "{form}");
+            assert_eq!(milliseconds(form), Some(1_748_908_801_000), "{form}");
         }
-        assert_eq!(parse_time("2000-02-29"), Some(951_782_400_000));
-        assert_eq!(parse_time("1970-01-01T00:00:00.25"), Some(250));
+        assert_eq!(milliseconds("2000-02-29"), Some(951_782_400_000));
+        assert_eq!(milliseconds("1970-01-01T00:00:00.25"), Some(250));
+        assert_eq!(
+            milliseconds("2016-12-31T23:59:60Z"),
+            milliseconds("2017-01-01T00:00:00Z")
+        );
     }
 
     #[test]
@@ -119,6 +109,8 @@ mod tests {
         for form in [
             "2023-02-29",
             "2025-13-01",
+            "2025-00-01",
+            "2025-04-00",
             "2025-06-03T25:00",
             "yesterday",
             "",
@@ -126,20 +118,26 @@ mod tests {
             "NaN",
             "1e300",
         ] {
-            assert_eq!(parse_time(form), None, "{form}");
+            assert_eq!(milliseconds(form), None, "{form}");
         }
     }
 
     proptest! {
         #[test]
         fn no_text_panics(text in "\\PC{0,30}") {
-            let _ = parse_time(&text);
+            let _ = milliseconds(&text);
         }
 
+        /// Counted from the number of leap years, as the Gregorian calendar defines them.
         #[test]
-        fn days_follow_each_other(year in 1i64..3000, month in 1i64..=12) {
-            let (y, m) = if month == 12 { (year + 1, 1) } else { (year, month + 1) };
-            prop_assert_eq!(days_from_epoch(y, m, 1) - days_from_epoch(year, month, 1), days_in(year, month));
+        fn days_are_counted_by_the_rule_of_leap_years(year in 0i64..=9999, month in 1i64..=12, day in 1i64..=28) {
+            let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+            let lengths = [31, 28 + i64::from(leap), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+            let leaps = |before: i64| (before - 1).div_euclid(4) - (before - 1).div_euclid(100) + (before - 1).div_euclid(400);
+            let days = 365 * (year - 1970) + leaps(year) - leaps(1970)
+                + lengths[..month as usize - 1].iter().sum::<i64>() + day - 1;
+            let text = format!("{year:04}-{month:02}-{day:02}");
+            prop_assert_eq!(milliseconds(&text), Some(days * 86_400_000));
         }
     }
 }
