@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use synod_nn::{Data, Loss, Measure, Measurer, Model, Optimizer, Rule, Shuffle, Terms, Trainer};
 
 use crate::error::{Error, Result};
-use crate::random::Random;
+use synod_core::Random;
 
 /// A client of a federation, for as long as it is registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -141,7 +141,7 @@ impl From<Components> for Parts {
 mod tests {
     use super::super::eigen::diagonalise;
     use super::*;
-    use crate::Random;
+    use synod_core::Random;
 
     /// Rows whose columns go together in several ways and differ in size.
     fn rows(count: usize, columns: usize, seed: u64) -> Vec<f32> {

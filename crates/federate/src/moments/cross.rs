@@ -310,7 +310,7 @@ impl From<CrossMoments> for Parts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Random;
+    use synod_core::Random;
 
     /// Columns from coarse to so wide in range that two `f64` cannot hold their sums, and to so small that digits are cut off.
     fn rows(count: usize, seed: u64) -> Vec<f32> {

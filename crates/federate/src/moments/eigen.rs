@@ -131,7 +131,7 @@ fn identity(n: usize) -> Vec<f64> {
 
 /// Orthonormal vectors that are neither equal nor orthogonal to anything in particular.
 fn spread(n: usize, count: usize) -> Vec<f64> {
-    let mut random = crate::Random::new(0, &[]);
+    let mut random = synod_core::Random::new(0, &[]);
     let mut rows: Vec<f64> = (0..n * count).map(|_| random.uniform() - 0.5).collect();
     orthonormalise(&mut rows, n);
     rows
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_part_of_the_directions_is_what_jacobi_finds_among_all() {
-        let mut random = crate::Random::new(3, &[]);
+        let mut random = synod_core::Random::new(3, &[]);
         let n = 60;
         let rows: Vec<f64> = (0..90 * n)
             .map(|i| random.normal() * (1.0 + (i % n) as f64))

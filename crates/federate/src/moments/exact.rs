@@ -111,8 +111,8 @@ fn power(exponent: i32) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Random;
     use proptest::prelude::*;
+    use synod_core::Random;
 
     #[test]
     fn what_rounding_loses_is_kept() {

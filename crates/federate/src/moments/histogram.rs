@@ -319,7 +319,7 @@ impl From<Histograms> for Parts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Random;
+    use synod_core::Random;
 
     #[test]
     fn a_few_passes_find_quantiles_to_the_bit() {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::client::ClientId;
 use crate::error::{Error, Result};
-use crate::random::Random;
+use synod_core::Random;
 
 /// What malicious clients do.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -7,7 +7,7 @@ use super::personal::{Personal, scatter};
 use super::work::divide;
 use crate::client::{ClientId, Examples, Task, Worker};
 use crate::error::{Error, Result};
-use crate::random::Random;
+use synod_core::Random;
 
 /// Rows that one thread judges before it takes more.
 const CHUNK: usize = 500;

@@ -12,9 +12,9 @@ use super::wire::{Encoding, Wire};
 use super::{Attack, Harm, Population, Settings};
 use crate::client::{ClientId, Examples, Plan, Task, Worker};
 use crate::error::{Error, Result};
-use crate::random::Random;
 use crate::strategy::{Server, Strategy, Update};
 use crate::sum::largest;
+use synod_core::Random;
 
 /// Purposes of random numbers.
 const HOLDOUT: u64 = 1;

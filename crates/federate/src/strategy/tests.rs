@@ -1,5 +1,5 @@
 use super::*;
-use crate::random::Random;
+use synod_core::Random;
 
 fn update(client: u64, samples: u64, delta: &[f32]) -> Update {
     Update::new(ClientId(client), samples, delta.to_vec())

@@ -3,6 +3,8 @@
 //! Only sums, products, quotients, square roots and roundings are used, which IEEE 754 fixes exactly; the exponential and
 //! the sine of a system's library differ in the last bit from one system to the next.
 
+use synod_core::Random;
+
 /// What a stream of random numbers is for; streams of different purpose or index share nothing.
 #[derive(Copy, Clone, Debug)]
 pub(super) enum Stream {
@@ -20,33 +22,22 @@ pub(super) enum Stream {
     Fault,
 }
 
-/// SplitMix64, begun from a seed, a purpose and an index.
+/// The shared generator, begun from a seed, a purpose and an index.
 #[derive(Clone, Debug)]
-pub(super) struct Rng(u64);
-
-const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
-
-fn mix(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
-}
+pub(super) struct Rng(Random);
 
 impl Rng {
     pub(super) fn new(seed: u64, stream: Stream, index: u64) -> Rng {
-        let begun = mix(seed.wrapping_add(GOLDEN));
-        let purpose = mix(begun ^ (stream as u64 + 1).wrapping_mul(GOLDEN));
-        Rng(mix(purpose ^ mix(index.wrapping_add(GOLDEN))))
+        Rng(Random::numbered(seed, stream as u64, index))
     }
 
     pub(super) fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(GOLDEN);
-        mix(self.0)
+        self.0.bits()
     }
 
     /// In `[0, 1)`.
     pub(super) fn uniform(&mut self) -> f64 {
-        (self.bits() >> 11) as f64 / (1u64 << 53) as f64
+        self.0.uniform()
     }
 
     pub(super) fn between(&mut self, low: f64, high: f64) -> f64 {
@@ -59,7 +50,7 @@ impl Rng {
 
     /// A whole number below `n`, which must not be 0.
     pub(super) fn below(&mut self, n: usize) -> usize {
-        ((u128::from(self.bits()) * n as u128) >> 64) as usize
+        self.0.below(n as u64) as usize
     }
 
     /// Mean 0 and deviation 1: the sum of twelve uniform 16-bit numbers, so never beyond 6.
@@ -152,13 +143,5 @@ mod tests {
         ];
         let distinct: std::collections::BTreeSet<u64> = all.into_iter().collect();
         assert_eq!(distinct.len(), all.len());
-    }
-
-    /// The published first outputs of SplitMix64 from state 1234567.
-    #[test]
-    fn the_generator_is_splitmix64() {
-        let mut rng = Rng(1_234_567);
-        assert_eq!(rng.bits(), 6_457_827_717_110_365_317);
-        assert_eq!(rng.bits(), 3_203_168_211_198_807_973);
     }
 }
