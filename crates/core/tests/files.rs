@@ -57,6 +57,23 @@ fn until_the_commit_the_old_file_stands_and_the_new_one_is_beside() -> io::Resul
 }
 
 #[test]
+fn a_file_may_grow_under_its_name() -> io::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("a.txt");
+    let mut file = Whole::create(&path)?;
+    file.write_all(b"head")?;
+    assert!(!file.is_named() && !path.exists());
+    file.name()?;
+    assert!(file.is_named());
+    assert_eq!(fs::read(&path)?, b"head");
+    file.write_all(b" and tail")?;
+    file.name()?;
+    drop(file);
+    assert_eq!(fs::read(&path)?, b"head and tail");
+    Ok(())
+}
+
+#[test]
 fn what_is_dropped_or_fails_leaves_nothing() -> io::Result<()> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("a.txt");

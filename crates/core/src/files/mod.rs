@@ -12,11 +12,11 @@ use std::io::{self, Write};
 use std::path::Path;
 
 pub use beside::sweep;
-pub use whole::Whole;
+pub use whole::{Whole, sync_folder};
 
 /// Writes a file that is whole or absent. See [`Whole`] for what may stand at the path.
 pub fn write(path: impl AsRef<Path>, bytes: &[u8]) -> io::Result<()> {
     let mut file = Whole::create(path)?;
     file.write_all(bytes)?;
-    file.commit().map(drop)
+    file.commit()
 }

@@ -13,9 +13,9 @@ use super::{beside, place};
 #[derive(Debug)]
 pub struct Whole {
     path: PathBuf,
-    beside: PathBuf,
-    /// None once it is no longer ours to remove.
-    file: Option<File>,
+    /// Where the file is until it has its name.
+    beside: Option<PathBuf>,
+    file: File,
 }
 
 impl Whole {
@@ -27,37 +27,47 @@ impl Whole {
         let (beside, file) = beside::create(&place, permissions.as_ref())?;
         let whole = Whole {
             path,
-            beside,
-            file: Some(file),
+            beside: Some(beside),
+            file,
         };
         if let Some(permissions) = permissions {
-            whole.file().set_permissions(permissions)?;
+            whole.file.set_permissions(permissions)?;
         }
         Ok(whole)
     }
 
     /// The file, for readers and for writers that need more than [`Write`]. It is locked for as long as it is open.
     pub fn file(&self) -> &File {
-        self.file
-            .as_ref()
-            .expect("the file is there until it is committed")
+        &self.file
     }
 
-    /// Gives the file its name, for good: returns once a crash of the machine would leave it whole. The file stays open
-    /// and locked for whoever goes on writing.
-    pub fn commit(mut self) -> io::Result<File> {
-        self.file().sync_all()?;
-        // Again, because a link or a pipe may have come meanwhile.
+    /// Whether it has its name.
+    pub fn is_named(&self) -> bool {
+        self.beside.is_none()
+    }
+
+    /// Gives the file its name, for good: returns once a crash of the machine would leave it whole.
+    pub fn commit(mut self) -> io::Result<()> {
+        self.name()
+    }
+
+    /// Like [`Whole::commit`], for a file that grows after it has its name: whatever is written until the next call is then
+    /// durable too.
+    pub fn name(&mut self) -> io::Result<()> {
+        self.file.sync_all()?;
+        let Some(beside) = &self.beside else {
+            return Ok(());
+        };
+        // Once more, because a link or a pipe may have come meanwhile.
         let (place, _) = place::find(&self.path)?;
-        fs::rename(&self.beside, &place)?;
-        let file = self.file.take().expect("the file is there until it is committed");
-        sync(place::folder(&place))?;
-        Ok(file)
+        fs::rename(beside, &place)?;
+        self.beside = None;
+        sync_folder(place::folder(&place))
     }
 }
 
 /// Makes the names in a folder durable, where the file system can do so.
-fn sync(folder: &Path) -> io::Result<()> {
+pub fn sync_folder(folder: impl AsRef<Path>) -> io::Result<()> {
     match File::open(folder)?.sync_all() {
         Err(e) if matches!(e.kind(), ErrorKind::Unsupported | ErrorKind::InvalidInput) => Ok(()),
         synced => synced,
@@ -66,25 +76,25 @@ fn sync(folder: &Path) -> io::Result<()> {
 
 impl Write for Whole {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file().write(bytes)
+        self.file.write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file().flush()
+        self.file.flush()
     }
 }
 
 impl Seek for Whole {
     fn seek(&mut self, position: SeekFrom) -> io::Result<u64> {
-        self.file().seek(position)
+        self.file.seek(position)
     }
 }
 
 impl Drop for Whole {
     fn drop(&mut self) {
-        if self.file.is_some() {
+        if let Some(beside) = &self.beside {
             // Nobody is left who could be told; the next sweep tries again.
-            let _ = fs::remove_file(&self.beside);
+            let _ = fs::remove_file(beside);
         }
     }
 }

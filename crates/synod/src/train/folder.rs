@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 use serde_json::Value;
+use synod_core::files;
 use synod_nn::Report;
 
 use super::Misuse;
@@ -102,6 +103,7 @@ impl Folder {
         let path = &self.path;
         fs::create_dir_all(path).with_context(|| format!("cannot create {}", path.display()))?;
         let log = Log::open(self.events())?;
+        self.sweep()?;
         // The summary goes first: without it and the checkpoint, a crash from here on leaves an empty run.
         let first = [self.summary(), self.checkpoint(), self.model()];
         for file in first.into_iter().chain(self.further()?) {
@@ -120,6 +122,7 @@ impl Folder {
     /// Takes hold of the directory to go on, from the checkpoint made after `epochs` epochs.
     pub(super) fn go_on(&self, epochs: usize) -> Result<(Log, Past)> {
         let log = Log::open(self.events())?;
+        self.sweep()?;
         let past = log.past(epochs)?;
         Ok((log, past))
     }
@@ -127,8 +130,16 @@ impl Folder {
     /// Takes hold of the directory to go on from a checkpoint that holds all of the past itself.
     pub(super) fn go_on_from_state(&self) -> Result<Log> {
         let log = Log::open(self.events())?;
+        self.sweep()?;
         log.mend()?;
         Ok(log)
+    }
+
+    /// Removes what a killed process had begun to write.
+    fn sweep(&self) -> Result<()> {
+        let swept = files::sweep(&self.path);
+        swept.with_context(|| format!("cannot tidy {}", self.path.display()))?;
+        Ok(())
     }
 
     /// Files that only some runs leave.
@@ -165,14 +176,7 @@ impl Folder {
 
 /// Writes a file that is whole or absent.
 fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
-    let beside = path.with_extension("partial");
-    let write = || -> io::Result<()> {
-        let mut file = File::create(&beside)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&beside, path)
-    };
-    write().with_context(|| format!("cannot write {}", path.display()))
+    files::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// The event log: one line of JSON per event. The process that holds it holds the run directory.

@@ -1,6 +1,5 @@
 //! One node's frames as one file.
 
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,6 +9,7 @@ use parquet::errors::Result as ParquetResult;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type};
+use synod_core::files::Whole;
 use synod_data::record::Writer;
 
 use super::{Written, parquet_error, whole};
@@ -79,7 +79,7 @@ fn properties() -> Result<WriterProperties> {
         .build())
 }
 
-fn group(writer: &mut SerializedFileWriter<&mut File>, frame: &Frame) -> ParquetResult<()> {
+fn group(writer: &mut SerializedFileWriter<&mut Whole>, frame: &Frame) -> ParquetResult<()> {
     let mut group = writer.next_row_group()?;
     let times: Vec<i64> = frame.times().iter().map(|t| 1000 * t).collect();
     if let Some(mut column) = group.next_column()? {

@@ -4,9 +4,10 @@ mod frames;
 mod raw;
 mod truth;
 
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+
+use synod_core::files::Whole;
 
 use super::cluster::Cluster;
 use crate::Truth;
@@ -70,16 +71,17 @@ impl Written {
     }
 }
 
-/// Writes beside and renames, so that the file is whole or absent.
-fn whole<T>(path: &Path, write: impl FnOnce(&mut File) -> Result<T>) -> Result<T> {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".part");
-    let beside = PathBuf::from(beside);
-    let mut file = File::create(&beside).map_err(io_error("create the file", &beside))?;
+/// Writes a file that is whole or absent.
+fn whole<T>(path: &Path, write: impl FnOnce(&mut Whole) -> Result<T>) -> Result<T> {
+    let mut file = Whole::create(path).map_err(io_error("create the file", path))?;
     let value = write(&mut file)?;
-    file.sync_all().map_err(io_error("sync the file", &beside))?;
-    std::fs::rename(&beside, path).map_err(io_error("move the finished file into place", path))?;
+    name(file, path)?;
     Ok(value)
+}
+
+fn name(file: Whole, path: &Path) -> Result<()> {
+    let named = file.commit();
+    named.map_err(io_error("move the finished file into place", path))
 }
 
 fn io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {

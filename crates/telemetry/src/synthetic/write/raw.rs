@@ -1,7 +1,6 @@
 //! The cluster's readings one by one, in the layout of the raw M100 data.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,8 +12,11 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
 use super::frames::{label, timestamp};
-use super::{io_error, parquet_error};
+use super::{io_error, name, parquet_error};
 use crate::Truth;
+use synod_core::files::Whole;
+use synod_core::time::Timestamp;
+
 use crate::error::Result;
 use crate::synthetic::catalogue::Metric;
 use crate::synthetic::cluster::Cluster;
@@ -53,8 +55,9 @@ fn months(cluster: &Cluster) -> Vec<(String, usize, usize)> {
     let options = cluster.options();
     let mut all: Vec<(String, usize, usize)> = Vec::new();
     for day in 0..options.days {
-        let (year, month) = year_month(options.start / 86_400 + day as i64);
-        let name = format!("{:02}-{month:02}", year % 100);
+        let start = Timestamp::from_seconds(options.start + 86_400 * day as i64);
+        let date = start.calendar().expect("a cluster's ten years begin before 2100");
+        let name = format!("{:02}-{:02}", date.year % 100, date.month);
         match all.last_mut() {
             Some(last) if last.0 == name => last.2 = (day + 1) * 96,
             _ => all.push((name, day * 96, (day + 1) * 96)),
@@ -63,41 +66,7 @@ fn months(cluster: &Cluster) -> Vec<(String, usize, usize)> {
     all
 }
 
-/// The year and month of a day since 1970, by the rules of the Gregorian calendar.
-fn year_month(day: i64) -> (i64, i64) {
-    let mut left = day;
-    let mut year = 1970;
-    let leap = |y: i64| y % 4 == 0 && (y % 100 != 0 || y % 400 == 0);
-    while left >= 365 + i64::from(leap(year)) {
-        left -= 365 + i64::from(leap(year));
-        year += 1;
-    }
-    let lengths = [
-        31,
-        28 + i64::from(leap(year)),
-        31,
-        30,
-        31,
-        30,
-        31,
-        31,
-        30,
-        31,
-        30,
-        31,
-    ];
-    let mut month = 1;
-    for length in lengths {
-        if left < length {
-            break;
-        }
-        left -= length;
-        month += 1;
-    }
-    (year, month)
-}
-
-type Out = SerializedFileWriter<File>;
+type Out = SerializedFileWriter<Whole>;
 
 /// The open files of one month.
 struct Month {
@@ -171,8 +140,7 @@ impl Month {
             let folder = self.folder.join(place);
             std::fs::create_dir_all(&folder).map_err(io_error("create the folder", &folder))?;
             let path = folder.join("a_0.parquet");
-            let beside = unfinished(&path);
-            let file = File::create(&beside).map_err(io_error("create the file", &beside))?;
+            let file = Whole::create(&path).map_err(io_error("create the file", &path))?;
             let made = open(file, whole_numbers, tags).map_err(parquet_error(&path))?;
             self.files.insert(place.to_owned(), (path, made));
         }
@@ -184,21 +152,15 @@ impl Month {
 
     fn close(self) -> Result<Vec<PathBuf>> {
         let close = |(path, file): (PathBuf, Out)| {
-            file.close().map_err(parquet_error(&path))?;
-            let moved = std::fs::rename(unfinished(&path), &path);
-            moved.map_err(io_error("move the finished file into place", &path))?;
+            let file = file.into_inner().map_err(parquet_error(&path))?;
+            name(file, &path)?;
             Ok(path)
         };
         self.files.into_values().map(close).collect()
     }
 }
 
-/// Where a file is until its month is complete.
-fn unfinished(path: &Path) -> PathBuf {
-    path.with_extension("parquet.part")
-}
-
-fn open(file: File, whole_numbers: bool, tags: &[&str]) -> ParquetResult<Out> {
+fn open(file: Whole, whole_numbers: bool, tags: &[&str]) -> ParquetResult<Out> {
     let kind = if whole_numbers {
         Physical::INT32
     } else {
@@ -261,13 +223,20 @@ fn group(file: &mut Out, readings: &Readings, whole_numbers: bool, tags: &[&str]
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::synthetic::ClusterOptions;
 
     #[test]
-    fn days_have_the_months_of_the_calendar() {
-        assert_eq!(year_month(0), (1970, 1));
-        assert_eq!(year_month(18_321), (2020, 2), "29 February 2020");
-        assert_eq!(year_month(18_322), (2020, 3));
-        assert_eq!(year_month(18_992), (2021, 12));
-        assert_eq!(year_month(18_993), (2022, 1));
+    fn days_have_the_months_of_the_calendar() -> Result<()> {
+        let cluster = Cluster::new(ClusterOptions {
+            nodes: 1,
+            days: 35,
+            // 28 February 2020.
+            start: 86_400 * 18_320,
+            ..ClusterOptions::default()
+        })?;
+        let expected = [("20-02", 0, 2), ("20-03", 2, 33), ("20-04", 33, 35)];
+        let expected = expected.map(|(name, from, to)| (name.to_owned(), 96 * from, 96 * to));
+        assert_eq!(months(&cluster), expected);
+        Ok(())
     }
 }
