@@ -5,7 +5,7 @@ use synod_detect::federated::{Averaging, Fleet, Keep, ROUNDS, Recent, compare, n
 use synod_detect::{
     AlarmPolicy, Backtest, Error, History, NodeModel, NodeResult, Outcome, Recipe, Result, Split,
 };
-use synod_telemetry::synthetic::{Cluster, ClusterOptions, Metrics, Statistics};
+use synod_synthetic::{Cluster, ClusterOptions, Metrics, Statistics};
 use synod_telemetry::{Frame, Truth};
 
 /// A small cluster, the first half of its days to learn from.

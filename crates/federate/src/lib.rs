@@ -6,7 +6,6 @@
 mod client;
 pub mod compress;
 mod error;
-pub mod moments;
 pub mod partition;
 pub mod round;
 pub mod select;

@@ -9,8 +9,8 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
-use synod_telemetry::synthetic::{
-    self, Cluster, ClusterOptions, Layout, Metrics, Statistics, Written, month_count, write_faults,
+use synod_synthetic::{
+    Cluster, ClusterOptions, Layout, Metrics, STEP, Statistics, Written, month_count, write_faults,
     write_node, write_raw,
 };
 
@@ -236,7 +236,7 @@ impl Generate {
             "folder": self.out, "nodes": self.nodes, "days": self.days, "seed": self.seed, "faults": faults,
             "windows": written.map(|_| w.windows), "columns": written.map(|_| w.columns),
             "anomalous": written.map(|_| w.anomalous), "unknown": written.map(|_| w.unknown),
-            "step": synthetic::STEP, "bytes": bytes, "seconds": seconds,
+            "step": STEP, "bytes": bytes, "seconds": seconds,
         })
     }
 }

@@ -10,7 +10,6 @@ pub mod labels;
 pub mod metric;
 mod pattern;
 pub mod sources;
-pub mod synthetic;
 pub mod windows;
 
 pub use error::{Error, Result};

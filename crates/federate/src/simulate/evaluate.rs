@@ -1,5 +1,6 @@
 //! What the shared model is worth, and what clients' own are.
 
+use synod_core::Random;
 use synod_nn::{Data, Measure};
 
 use super::Simulation;
@@ -7,7 +8,6 @@ use super::personal::{Personal, scatter};
 use super::work::divide;
 use crate::client::{ClientId, Examples, Task, Worker};
 use crate::error::{Error, Result};
-use synod_core::Random;
 
 /// Rows that one thread judges before it takes more.
 const CHUNK: usize = 500;

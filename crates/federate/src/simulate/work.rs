@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
+use synod_core::Random;
 use synod_nn::Data;
 
 use super::personal::{Personal, gather, scatter};
@@ -14,7 +15,6 @@ use crate::client::{ClientId, Examples, Plan, Task, Worker};
 use crate::error::{Error, Result};
 use crate::strategy::{Server, Strategy, Update};
 use crate::sum::largest;
-use synod_core::Random;
 
 /// Purposes of random numbers.
 const HOLDOUT: u64 = 1;

@@ -5,7 +5,7 @@ use std::thread;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use synod_federate::moments::{Components, CrossMoments, Edges, Histograms, Moments, Scaling};
+use synod_sums::{Components, CrossMoments, Edges, Histograms, Moments, Scaling};
 
 use super::config::{DataConfig, Standardise};
 use super::data::Rows;
@@ -143,7 +143,7 @@ fn quartiles(moments: &Moments, clients: &[&[f32]]) -> Result<Histograms> {
     }
 }
 
-type Told<T> = synod_federate::Result<T>;
+type Told<T> = synod_sums::Result<T>;
 
 /// What each client tells of its own rows, merged into one; clients work at the same time.
 fn merged<T: Send>(

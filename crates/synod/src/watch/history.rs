@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use synod_detect::{History, Split, SplitKind};
+use synod_synthetic::{Cluster, ClusterOptions};
 use synod_telemetry::sources::{Table, records};
-use synod_telemetry::synthetic::{Cluster, ClusterOptions};
 use synod_telemetry::{Frame, Truth, load_glob};
 
 use super::config::{Config, Judged, Kind, beside};

@@ -1,6 +1,6 @@
 //! What kind of cluster is wanted.
 
-use crate::error::{Error, Result};
+use synod_telemetry::{Error, Result};
 
 /// Seconds of a window.
 pub const STEP: i64 = 900;

@@ -8,12 +8,14 @@
 //! units of 2^-192, to which every product of two `f32` values is added without rounding (below 1e-22 squares lose digits). A
 //! server may therefore merge whoever reports next, and a repeated run gives the same bits. Reading them out, what cancels,
 //! such as the square of a large mean, is computed with twice the precision of `f64`.
+#![forbid(unsafe_code)]
 
 mod columns;
 mod components;
 mod cross;
 mod double;
 pub mod eigen;
+mod error;
 mod exact;
 mod histogram;
 mod scaling;
@@ -21,5 +23,6 @@ mod scaling;
 pub use columns::Moments;
 pub use components::Components;
 pub use cross::CrossMoments;
+pub use error::{Error, Result};
 pub use histogram::{Edges, Histograms};
 pub use scaling::Scaling;

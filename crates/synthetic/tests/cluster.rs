@@ -2,9 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use synod_telemetry::synthetic::{
-    Cluster, ClusterOptions, Layout, Metrics, STEP, Statistics, write_faults, write_node,
-};
+use synod_synthetic::{Cluster, ClusterOptions, Layout, Metrics, STEP, Statistics, write_faults, write_node};
 use synod_telemetry::{Error, Frame, Result, Truth};
 
 fn options(nodes: usize, days: usize) -> ClusterOptions {

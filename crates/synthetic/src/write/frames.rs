@@ -10,13 +10,13 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type};
 use synod_core::files::Whole;
+use synod_core::{Frame, Truth};
 use synod_data::record::Writer;
+use synod_telemetry::Result;
+use synod_telemetry::sources::records;
 
 use super::{Written, parquet_error, whole};
-use crate::error::Result;
-use crate::sources::records;
-use crate::synthetic::{cluster::Parts, options::STEP};
-use crate::{Frame, Truth};
+use crate::{cluster::Parts, options::STEP};
 
 /// A Parquet file with a row group per frame.
 pub(super) fn parquet(parts: Parts<'_>, path: &Path) -> Result<Written> {

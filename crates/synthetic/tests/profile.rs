@@ -5,7 +5,7 @@
 //! windows within a node. NaN stands where the real figure is that of one odd node of the six (one was switched off while
 //! idle, one was hardly used and then by other kinds of jobs) or of a handful of bursts.
 
-use synod_telemetry::synthetic::{Cluster, ClusterOptions, STEP, Statistics};
+use synod_synthetic::{Cluster, ClusterOptions, STEP, Statistics};
 
 struct Measured {
     metric: &'static str,

@@ -1,13 +1,14 @@
 //! The cluster: nodes that can be had one at a time, in any order.
 
+use synod_core::{Frame, Truth};
+use synod_telemetry::{Error, Result};
+
 use super::fault::Fault;
 use super::labels;
 use super::node::{Node, NodeCourse};
 use super::options::{ClusterOptions, DAY, STEP, Statistics};
 use super::room::Room;
 use super::sampling::Sampler;
-use crate::error::{Error, Result};
-use crate::{Frame, Truth};
 
 /// A cluster that exists only as its parameters: whatever is asked of it is computed, and always comes out the same.
 #[derive(Clone, Debug)]

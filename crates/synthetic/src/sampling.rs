@@ -200,8 +200,8 @@ fn course(response: Response, change: usize, tick: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::synthetic::catalogue::metrics;
-    use crate::synthetic::options::Metrics;
+    use crate::catalogue::metrics;
+    use crate::options::Metrics;
 
     fn power() -> (Metric, Sampler) {
         let all = metrics(&[vec![0], vec![1]], Metrics::All);

@@ -4,11 +4,11 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use synod_telemetry::Result;
 
 use super::{io_error, whole};
-use crate::error::Result;
-use crate::synthetic::cluster::Cluster;
-use crate::synthetic::fault::Fault;
+use crate::cluster::Cluster;
+use crate::fault::Fault;
 
 /// Writes `faults.json` into a folder: the cluster's parameters, its maintenance, and every node's faults with the metrics
 /// that show them. Times are seconds since 1970.

@@ -11,7 +11,7 @@
 //!
 //! ```
 //! use synod_telemetry::Truth;
-//! use synod_telemetry::synthetic::{Cluster, ClusterOptions};
+//! use synod_synthetic::{Cluster, ClusterOptions};
 //! let cluster = Cluster::new(ClusterOptions { nodes: 2, days: 10, seed: 7, ..ClusterOptions::default() })?;
 //! let frame = cluster.node(1)?;
 //! assert_eq!(frame.width(), 115 * 4);
@@ -21,6 +21,7 @@
 //! }
 //! # Ok::<(), synod_telemetry::Error>(())
 //! ```
+#![forbid(unsafe_code)]
 
 mod catalogue;
 mod cluster;

@@ -1,10 +1,11 @@
 //! What the operators wrote down, beside what really was.
 
+use synod_core::Truth;
+
 use super::fault::Plan;
 use super::options::{ClusterOptions, DAY};
 use super::random::{Rng, Stream};
 use super::room::Room;
-use crate::Truth;
 
 /// Labels as monitoring would have them: faults from their detection until the node's return, false positives, and
 /// nothing known during maintenance or while monitoring itself was away.

@@ -1,8 +1,8 @@
 //! Statistics from sums over clients: the same as those of all rows together, in whatever order.
 
 use proptest::prelude::*;
-use synod_federate::Random;
-use synod_federate::moments::{CrossMoments, Edges, Histograms, Moments, Scaling};
+use synod_core::Random;
+use synod_sums::{CrossMoments, Edges, Histograms, Moments, Scaling};
 
 /// Rows of columns that differ in size and offset, some values missing. The third hardly varies about a large mean.
 fn rows(count: usize, missing: f64, seed: u64) -> Vec<f32> {

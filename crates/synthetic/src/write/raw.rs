@@ -10,20 +10,19 @@ use parquet::errors::Result as ParquetResult;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
+use synod_core::Truth;
+use synod_core::files::Whole;
+use synod_core::time::Timestamp;
+use synod_telemetry::Result;
 
 use super::frames::{label, timestamp};
 use super::{io_error, name, parquet_error};
-use crate::Truth;
-use synod_core::files::Whole;
-use synod_core::time::Timestamp;
-
-use crate::error::Result;
-use crate::synthetic::catalogue::Metric;
-use crate::synthetic::cluster::Cluster;
-use crate::synthetic::labels;
-use crate::synthetic::node::NodeCourse;
-use crate::synthetic::options::STEP;
-use crate::synthetic::sampling::Sampler;
+use crate::catalogue::Metric;
+use crate::cluster::Cluster;
+use crate::labels;
+use crate::node::NodeCourse;
+use crate::options::STEP;
+use crate::sampling::Sampler;
 
 /// Writes `year_month=YY-MM/plugin=<plugin>/metric=<metric>/a_0.parquet` files: every reading with its time and node, and
 /// the labels as the Nagios state `batchs::client::state` (2 is critical). Calls `each` after every node of every month.
@@ -146,7 +145,7 @@ impl Month {
         }
         match self.files.get_mut(place) {
             Some((path, file)) => Ok((path, file)),
-            None => Err(crate::Error::Setting(format!("{place} is not open"))),
+            None => Err(synod_telemetry::Error::Setting(format!("{place} is not open"))),
         }
     }
 
@@ -223,7 +222,7 @@ fn group(file: &mut Out, readings: &Readings, whole_numbers: bool, tags: &[&str]
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::synthetic::ClusterOptions;
+    use crate::ClusterOptions;
 
     #[test]
     fn days_have_the_months_of_the_calendar() -> Result<()> {

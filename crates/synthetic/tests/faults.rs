@@ -1,7 +1,7 @@
 //! Every kind of fault of the synthetic cluster shows where it should.
 
+use synod_synthetic::{Cluster, ClusterOptions, Fault, FaultKind, STEP};
 use synod_telemetry::Frame;
-use synod_telemetry::synthetic::{Cluster, ClusterOptions, Fault, FaultKind, STEP};
 
 /// The values of one column between two times, without NaN, and how many windows there were.
 fn between(frame: &Frame, column: &str, from: i64, to: i64) -> (Vec<f32>, usize) {

@@ -7,11 +7,11 @@ mod truth;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use synod_core::Truth;
 use synod_core::files::Whole;
+use synod_telemetry::{Error, Result};
 
 use super::cluster::Cluster;
-use crate::Truth;
-use crate::error::{Error, Result};
 
 pub use raw::{month_count, write_raw};
 pub use truth::write_faults;
@@ -25,7 +25,7 @@ pub enum Layout {
     /// As in the M100 aggregated data: `<node>.parquet` with `timestamp`, `<metric>_avg`, `_std`, `_min`, `_max` and the
     /// label as `value` (above zero is anomalous, null is unknown).
     Parquet,
-    /// A record file `<node>.record`, which [`records::load`](crate::sources::records::load) reads.
+    /// A record file `<node>.record`, which [`records::load`](synod_telemetry::sources::records::load) reads.
     Record,
 }
 
