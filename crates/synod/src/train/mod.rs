@@ -1,5 +1,6 @@
 //! `synod train`: a classifier, or the detectors of a site's nodes, from a configuration file.
 
+mod bar;
 mod config;
 mod data;
 mod federated;
@@ -19,8 +20,9 @@ use clap::Args;
 use serde_json::{Value, json};
 use synod_data::augment::{Augment, Image};
 use synod_data::pipeline::Position;
-use synod_nn::{Callback, EarlyStopping, Fit, Flow, Loss, Model, Progress};
+use synod_nn::{Callback, EarlyStopping, Fit, Flow, Loss, Model};
 
+use self::bar::Progress;
 use self::config::Config;
 pub(crate) use self::config::read_text;
 use self::data::{Rows, Split};
