@@ -14,7 +14,8 @@ pub fn in_order<T: Send>(indices: Range<usize>, threads: usize, work: impl Fn(us
 
 enum Never {}
 
-/// Like [`in_order`], but no more is begun once some work has failed. The error is that of the lowest index that failed.
+/// Like [`in_order`], but no more is begun once some work has failed. The error is that of the
+/// lowest index whose work fails, whatever the threads.
 pub fn try_in_order<T: Send, E: Send>(
     indices: Range<usize>,
     threads: usize,
@@ -44,12 +45,12 @@ pub fn try_in_order<T: Send, E: Send>(
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Does some work with every item, all at the same time on a thread of its own, and gives the results in order. The work is
-/// told which item it has. Panics if the work does.
+/// Does some work with every item, each on a thread of its own, and gives the results in order. The work is told which item
+/// it has. A panic is an error, as of a thread that is joined.
 pub fn each<I: Send, T: Send>(
     items: impl IntoIterator<Item = I>,
     work: impl Fn(usize, I) -> T + Sync,
-) -> Vec<T> {
+) -> Vec<thread::Result<T>> {
     let work = &work;
     thread::scope(|scope| {
         let threads: Vec<_> = items
@@ -57,7 +58,7 @@ pub fn each<I: Send, T: Send>(
             .enumerate()
             .map(|(index, item)| scope.spawn(move || work(index, item)))
             .collect();
-        threads.into_iter().map(finished).collect()
+        threads.into_iter().map(ScopedJoinHandle::join).collect()
     })
 }
 
@@ -106,9 +107,11 @@ mod tests {
         let sums = each(&mut items, |index, item| {
             all.wait();
             *item += 10;
+            assert!(index != 1, "one is bad");
             index + *item
         });
-        assert_eq!((sums, items), (vec![11, 13, 15], [11, 12, 13]));
+        let sums: Vec<Option<usize>> = sums.into_iter().map(Result::ok).collect();
+        assert_eq!((sums, items), (vec![Some(11), None, Some(15)], [11, 12, 13]));
     }
 
     #[test]
