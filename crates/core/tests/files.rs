@@ -2,11 +2,11 @@
 #![cfg(unix)]
 
 use std::fs;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use synod_core::files::{self, Whole};
 
@@ -190,5 +190,48 @@ fn without_a_folder_the_path_is_in_the_working_one() -> io::Result<()> {
     let read = fs::read(&name)?;
     fs::remove_file(&name)?;
     assert_eq!(read, b"new");
+    Ok(())
+}
+
+const SIZE: usize = 1 << 20;
+const TARGET: &str = "SYNOD_FILE_TO_WRITE";
+
+/// Other processes are killed in here by [`a_killed_process_leaves_a_whole_file_and_what_can_be_swept`].
+#[test]
+#[ignore = "it ends when it is killed"]
+fn writes_until_killed() -> io::Result<()> {
+    let Some(path) = std::env::var_os(TARGET) else {
+        return Ok(());
+    };
+    for content in (b'a'..=b'z').cycle() {
+        files::write(&path, &vec![content; SIZE])?;
+        println!("written");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_killed_process_leaves_a_whole_file_and_what_can_be_swept() -> io::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("a.txt");
+    for writes in 1..12 {
+        let mut child = Command::new(std::env::current_exe()?)
+            .args(["--exact", "writes_until_killed", "--ignored", "--nocapture"])
+            .env(TARGET, &path)
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+        let written = lines
+            .map_while(Result::ok)
+            .filter(|line| line.contains("written"));
+        assert_eq!(written.take(writes).count(), writes);
+        child.kill()?;
+        child.wait()?;
+        let content = fs::read(&path)?;
+        assert_eq!(content.len(), SIZE);
+        assert!(content.iter().all(|byte| *byte == content[0]));
+        files::sweep(folder.path())?;
+        assert_eq!(names(folder.path())?, ["a.txt"]);
+    }
     Ok(())
 }
