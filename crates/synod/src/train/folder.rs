@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail, ensure};
-use serde::Deserialize;
 use serde_json::Value;
-use synod_core::files;
+use synod_core::{Digest, Event, files};
 use synod_nn::Report;
 
 use super::Misuse;
+use super::events::Recorded;
 
 /// The file that holds principal components.
 pub(super) const COMPONENTS: &str = "components.json";
@@ -39,7 +39,8 @@ pub(super) enum Standing {
 /// What the log tells of the epochs up to a checkpoint.
 pub(super) struct Past {
     pub(super) plan: u64,
-    pub(super) data: u32,
+    /// The training data; none if an older version noted it in another way.
+    pub(super) data: Option<Digest>,
     pub(super) reports: Vec<Report>,
 }
 
@@ -142,6 +143,22 @@ impl Folder {
         Ok(())
     }
 
+    /// Refuses to go on with other training data than those with which the run began.
+    pub(super) fn check_data(&self, before: Option<Digest>, now: Digest) -> Result<()> {
+        let folder = self.path.display();
+        let problem = match before {
+            Some(before) if before == now => return Ok(()),
+            Some(_) => format!(
+                "the training data are not those with which the run in {folder} began; restore them, or start anew with --force"
+            ),
+            None => format!(
+                "the run in {folder} was begun by an older version, which noted its training data in another way; start anew \
+                 with --force"
+            ),
+        };
+        Err(Misuse(problem).into())
+    }
+
     /// Files that only some runs leave.
     fn further(&self) -> Result<Vec<PathBuf>> {
         let reading = || format!("cannot read {}", self.path.display());
@@ -211,16 +228,18 @@ impl Log {
     }
 
     /// Appends an event and sees to it that it survives a crash of the machine.
-    pub(super) fn write(&self, event: &Value) -> io::Result<()> {
+    pub(super) fn write(&self, event: &impl Event) -> io::Result<()> {
+        let line = event.line()?;
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.write_all(format!("{event}\n").as_bytes())?;
+        file.write_all(line.as_bytes())?;
         file.sync_data()
     }
 
     /// Appends an event that may be lost if the machine crashes, but not if the process does.
-    pub(super) fn note(&self, event: &Value) -> io::Result<()> {
+    pub(super) fn note(&self, event: &impl Event) -> io::Result<()> {
+        let line = event.line()?;
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.write_all(format!("{event}\n").as_bytes())
+        file.write_all(line.as_bytes())
     }
 
     /// A line that a crash tore must not tear the next one too.
@@ -288,39 +307,18 @@ impl Log {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(tag = "event", rename_all = "lowercase")]
-enum Recorded {
-    Start {
-        plan: u64,
-        data: u32,
-    },
-    Epoch(RecordedEpoch),
-    #[serde(other)]
-    Other,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-#[derive(Deserialize)]
-struct RecordedEpoch {
-    epoch: usize,
-    epochs: usize,
-    loss: f32,
-    validation: Option<f32>,
-    rate: f32,
-    rows: usize,
-    seconds: f64,
-}
-
-impl RecordedEpoch {
-    fn report(&self) -> Report {
-        Report {
-            epoch: self.epoch,
-            epochs: self.epochs,
-            loss: self.loss,
-            validation: self.validation,
-            rate: self.rate,
-            rows: self.rows,
-            seconds: self.seconds,
+    #[test]
+    fn a_run_goes_on_with_its_own_data_only() {
+        let folder = Folder::new(Path::new("runs"), "one");
+        let (own, other) = (Digest::of(b"own"), Digest::of(b"other"));
+        assert!(folder.check_data(Some(own), own).is_ok());
+        for (before, word) in [(Some(other), "restore them"), (None, "older version")] {
+            let said = folder.check_data(before, own).expect_err("refused").to_string();
+            assert!(said.contains(word) && said.contains("--force"), "{said}");
         }
     }
 }
