@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use serde_json::json;
 use synod_detect::{AlarmBudget, Alone, Backtest, History, NodeModel, Recipe, Split};
 use synod_telemetry::Frame;
-use synod_telemetry::synthetic::{Cluster, ClusterOptions};
+use synod_synthetic::{Cluster, ClusterOptions};
 
 /// What is counted.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]

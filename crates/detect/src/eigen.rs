@@ -1,7 +1,7 @@
-//! The largest eigenvalues of a covariance, soon and in single precision; [`synod_federate::moments::eigen`] is the exact way.
+//! The largest eigenvalues of a covariance, soon and in single precision; [`synod_sums::eigen`] is the exact way.
 
-use synod_federate::moments::eigen::diagonalise;
 use synod_kernels::{Epilogue, Matrix, Simd, gemm, gemm_workspace};
+use synod_sums::eigen::diagonalise;
 
 /// More directions than this are never asked for.
 pub(crate) const MOST: usize = 64;

@@ -5,7 +5,7 @@ use synod_detect::federated::{Averaging, Choice, Fleet, Keep, ROUNDS, Recent, To
 use synod_detect::{
     AlarmBudget, Backtest, Error, History, Learner, NodeModel, NodeResult, Outcome, Recipe, Result, Split,
 };
-use synod_telemetry::synthetic::{Cluster, ClusterOptions, Metrics, Statistics};
+use synod_synthetic::{Cluster, ClusterOptions, Metrics, Statistics};
 use synod_telemetry::{Frame, Truth};
 
 /// A small cluster, the first half of its days to learn from.

@@ -48,7 +48,7 @@ pub use error::{Error, Result, Site};
 pub use grad::{grad, pullback, value_and_grad};
 pub use graph::{Builder, Graph, Node, Value};
 pub use interpreter::{Real, interpret, random};
-pub use model_file::{ModelFile, NamedTensor, sort_header, write_whole};
+pub use model_file::{ModelFile, NamedTensor, sort_header};
 pub use ops::Op;
 pub use program::{Options, Program, Session, compile, compile_with};
 pub use stage::{Mode, compiled_functions, mode, set_mode, staged};

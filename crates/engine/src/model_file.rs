@@ -1,12 +1,12 @@
 //! One file for trainer, agent and every other reader: safetensors, with the graphs in its metadata.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs;
 use std::path::Path;
 
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
+use synod_core::files;
 
 use crate::error::{Error, Result};
 use crate::template::Template;
@@ -43,7 +43,7 @@ impl ModelFile {
     /// Writes the file so that a crash leaves either the old or the new one, never a part.
     pub fn save(&self, path: &Path) -> Result<()> {
         let bytes = self.to_bytes().map_err(|p| fault(path, p))?;
-        write_whole(path, &bytes)
+        files::write(path, &bytes).map_err(|e| fault(path, format!("cannot be written: {e}")))
     }
 
     /// Reads a file. Whatever is wrong with it is an error that says so.
@@ -134,27 +134,6 @@ impl ModelFile {
             notes: kept,
         })
     }
-}
-
-/// Writes a file so that a crash leaves either the old or the new one, never a part.
-pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let staging = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
-    let write = || -> std::io::Result<()> {
-        let mut file = File::create(&staging)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&staging, path)?;
-        let folder = path
-            .parent()
-            .filter(|p| !p.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
-        File::open(folder)?.sync_all()
-    };
-    write().map_err(|e| {
-        let _ = fs::remove_file(&staging);
-        fault(path, format!("cannot be written: {e}"))
-    })
 }
 
 fn fault(path: &Path, problem: impl Into<String>) -> Error {

@@ -1,5 +1,7 @@
 //! Where values live: lifetimes in, offsets out.
 
+use synod_core::Random;
+
 /// Offsets are multiples of this many `f32`: 64 bytes.
 pub const ALIGNMENT: usize = 16;
 
@@ -91,13 +93,8 @@ const COMPARISONS: usize = 500_000;
 
 /// Moves one buffer of the order at a time, by a fixed random sequence, and keeps what is no worse.
 fn improve(lifetimes: &[Lifetime], mut plan: Plan, mut order: Vec<usize>, bound: usize) -> Plan {
-    let mut state = 1u64;
-    let mut below = |n: usize| {
-        state = state
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
-        (state >> 33) as usize % n
-    };
+    let mut random = Random::from_state(1);
+    let mut below = |count: usize| random.below(count as u64) as usize;
     for _ in 0..COMPARISONS / order.len().pow(2).max(1) {
         if plan.arena <= bound + bound / 20 {
             break;

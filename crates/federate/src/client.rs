@@ -1,10 +1,10 @@
 //! Clients: who they are and what they do in a round.
 
 use serde::{Deserialize, Serialize};
+use synod_core::Random;
 use synod_nn::{Data, Loss, Measure, Measurer, Model, Optimizer, Rule, Shuffle, Terms, Trainer};
 
 use crate::error::{Error, Result};
-use crate::random::Random;
 
 /// A client of a federation, for as long as it is registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -6,9 +6,7 @@
 mod client;
 pub mod compress;
 mod error;
-pub mod moments;
 pub mod partition;
-mod random;
 pub mod round;
 pub mod select;
 pub mod simulate;
@@ -17,5 +15,5 @@ mod sum;
 
 pub use client::{ClientId, Examples, Plan, Task, Trained, Worker};
 pub use error::{Error, Result};
-pub use random::Random;
 pub use sum::ExactSum;
+pub use synod_core::Random;

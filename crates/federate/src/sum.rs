@@ -133,8 +133,8 @@ pub(crate) fn largest(values: &[f32]) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
     use proptest::prelude::*;
+    use synod_core::Random;
 
     fn updates(seed: u64, count: usize, len: usize) -> Vec<(f64, Vec<f32>)> {
         let mut random = Random::new(seed, &[]);

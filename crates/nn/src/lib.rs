@@ -30,7 +30,7 @@ mod terms;
 mod trainer;
 pub mod zoo;
 
-pub use callbacks::{Callback, Checkpoint, EarlyStopping, EventLog, Flow, Progress, Report};
+pub use callbacks::{Callback, Checkpoint, EarlyStopping, EventLog, Flow, Report};
 pub use data::Data;
 pub use error::{Error, Result};
 pub use feed::Feed;

@@ -1,5 +1,6 @@
 //! Seeded order and numbers: pure functions of a seed, the same on every machine.
 
+use synod_core::Random;
 use synod_engine::ops::{Distribution, key};
 use synod_engine::random;
 
@@ -48,18 +49,7 @@ impl Shuffle {
             .iter_mut()
             .enumerate()
             .for_each(|(i, row)| *row = i as u32);
-        // A small generator of 64 bits is seeded from the pure one, because it is drawn from once per row.
-        let seed = self.seed ^ (epoch as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mut state = seed;
-        for i in (1..self.order.len()).rev() {
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut z = state;
-            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            z ^= z >> 31;
-            let j = ((u128::from(z) * (i as u128 + 1)) >> 64) as usize;
-            self.order.swap(i, j);
-        }
+        Random::of_epoch(self.seed, epoch as u64).shuffle(&mut self.order);
         &self.order
     }
 }

@@ -2,15 +2,14 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
-use synod_telemetry::synthetic::{
-    self, Cluster, ClusterOptions, Layout, Metrics, Statistics, Written, month_count, write_faults,
+use synod_core::parallel::try_in_order;
+use synod_synthetic::{
+    Cluster, ClusterOptions, Layout, Metrics, STEP, Statistics, Written, month_count, write_faults,
     write_node, write_raw,
 };
 
@@ -156,35 +155,16 @@ impl Generate {
     fn nodes(&self, cluster: &Cluster, layout: Layout) -> Result<Option<Written>> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = if self.threads == 0 { cores } else { self.threads };
-        let (next, bar) = (AtomicUsize::new(0), bar(self.nodes));
-        let total = Mutex::new((Written::default(), None));
-        let work = || {
-            loop {
-                let node = next.fetch_add(1, Ordering::Relaxed);
-                if node >= self.nodes {
-                    return;
-                }
-                let done = write_node(cluster, node, &self.out, layout);
-                let mut total = total.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-                match done {
-                    Ok((_, written)) => add(&mut total.0, &written),
-                    Err(error) => {
-                        total.1.get_or_insert(error);
-                        next.store(self.nodes, Ordering::Relaxed);
-                    }
-                }
-                bar.inc(1);
-            }
-        };
-        std::thread::scope(|scope| (0..threads.clamp(1, self.nodes)).for_each(|_| drop(scope.spawn(work))));
+        let bar = bar(self.nodes);
+        let done = try_in_order(0..self.nodes, threads, |node| {
+            let (_, written) = write_node(cluster, node, &self.out, layout)?;
+            bar.inc(1);
+            Ok::<Written, synod_telemetry::Error>(written)
+        });
         bar.finish_and_clear();
-        match total
-            .into_inner()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
-        {
-            (_, Some(error)) => Err(error.into()),
-            (written, None) => Ok(Some(written)),
-        }
+        let mut total = Written::default();
+        done?.iter().for_each(|written| add(&mut total, written));
+        Ok(Some(total))
     }
 
     fn raw(&self, cluster: &Cluster) -> Result<Option<Written>> {
@@ -236,7 +216,7 @@ impl Generate {
             "folder": self.out, "nodes": self.nodes, "days": self.days, "seed": self.seed, "faults": faults,
             "windows": written.map(|_| w.windows), "columns": written.map(|_| w.columns),
             "anomalous": written.map(|_| w.anomalous), "unknown": written.map(|_| w.unknown),
-            "step": synthetic::STEP, "bytes": bytes, "seconds": seconds,
+            "step": STEP, "bytes": bytes, "seconds": seconds,
         })
     }
 }

@@ -2,10 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use crate::{
-    error::Result,
-    frame::{Dropped, Frame},
-};
+use crate::{Dropped, Frame, error::Result};
 
 /// Parts of which a node has several, that differ from node to node. A number right behind such a word is an index.
 const PARTS: [&str; 2] = ["core", "dimm"];
@@ -182,20 +179,20 @@ pub fn differing(frames: &[Frame]) -> Vec<String> {
 }
 
 fn rebuilt(frame: &Frame, metrics: Vec<String>, values: Vec<f32>) -> Result<Frame> {
-    Frame::new(
+    Ok(Frame::new(
         frame.node(),
         frame.step(),
         frame.times().to_vec(),
         metrics,
         values,
     )?
-    .with_truth(frame.truth().to_vec())
+    .with_truth(frame.truth().to_vec())?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::Truth;
+    use crate::Truth;
 
     fn frame(node: &str, columns: &[(&str, [f32; 2])]) -> Frame {
         let metrics = columns.iter().map(|(name, _)| (*name).to_owned()).collect();

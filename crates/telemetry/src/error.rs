@@ -8,6 +8,9 @@ pub enum Error {
     /// A file could not be read or written.
     #[error(transparent)]
     Data(#[from] synod_data::Error),
+    /// What was read makes no frame.
+    #[error(transparent)]
+    Core(#[from] synod_core::Error),
     /// The contents of a source are not what its kind allows.
     #[error("{}: {problem}; {advice}", path.display())]
     Source {

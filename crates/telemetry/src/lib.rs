@@ -6,16 +6,13 @@
 
 pub mod align;
 mod error;
-mod frame;
 pub mod labels;
 pub mod metric;
 mod pattern;
 pub mod sources;
-pub mod synthetic;
-mod time;
 pub mod windows;
 
 pub use error::{Error, Result};
-pub use frame::{Dropped, Frame, Truth};
 pub use pattern::{load_glob, matches, natural_order};
-pub use time::parse_time;
+pub use synod_core::time::milliseconds as parse_time;
+pub use synod_core::{Dropped, Frame, Truth};

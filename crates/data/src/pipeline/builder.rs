@@ -4,8 +4,8 @@ use std::{ops::RangeInclusive, sync::Mutex};
 
 use super::{
     batch::Row,
-    order::random,
     queue::Queue,
+    random,
     run::{Map, Pipeline, Plan, Position, Progress, Source},
     tune::{Event, Limits},
 };

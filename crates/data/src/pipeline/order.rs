@@ -1,27 +1,8 @@
 //! The order of rows, as a pure function of seed and epoch.
 
+use synod_core::random::counted::{below, number, of_epoch};
+
 const ROUNDS: usize = 6;
-
-/// Number `index` of the stream of random bits that `seed`, `epoch` and `stream` name.
-#[inline]
-pub fn random(seed: u64, epoch: u64, stream: u64, index: u64) -> u64 {
-    let key = mix(mix(mix(seed) ^ epoch.wrapping_mul(0x9e37_79b9_7f4a_7c15)) ^ stream);
-    mix(key.wrapping_add(index.wrapping_mul(0xd1b5_4a32_d192_ed03)))
-}
-
-/// A random number below `bound`, or 0 if that is 0.
-#[inline]
-pub(crate) fn below(bits: u64, bound: u64) -> u64 {
-    ((u128::from(bits) * u128::from(bound)) >> 64) as u64
-}
-
-#[inline]
-fn mix(mut z: u64) -> u64 {
-    z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
 
 /// A permutation of `0..rows` that is computed place by place: it takes no memory, and any place can be asked for first.
 ///
@@ -46,7 +27,7 @@ impl Order {
     /// The shuffled order of an epoch.
     pub fn shuffled(rows: u64, seed: u64, epoch: u64) -> Order {
         let side = rows.isqrt().max(1);
-        let keys = std::array::from_fn(|round| random(seed, epoch, 0x5f, round as u64));
+        let keys = std::array::from_fn(|round| of_epoch(seed, epoch, 0x5f, round as u64));
         Order {
             rows,
             sides: [side, rows.div_ceil(side).max(1)],
@@ -74,9 +55,9 @@ impl Order {
         let [a, b] = self.sides;
         let (mut left, mut right) = (place % a, place / a);
         for pair in keys.chunks_exact(2) {
-            left += below(mix(pair[0] ^ right), a);
+            left += below(number(pair[0] ^ right, 1), a);
             left -= if left >= a { a } else { 0 };
-            right += below(mix(pair[1] ^ left), b);
+            right += below(number(pair[1] ^ left, 1), b);
             right -= if right >= b { b } else { 0 };
         }
         right * a + left

@@ -1,9 +1,6 @@
 //! Rows that come one after the other, shuffled within a window.
 
-use super::{
-    batch::Buffer,
-    order::{below, random},
-};
+use super::{batch::Buffer, below, random};
 use crate::{
     error::Result,
     readers::{self, RowReader},

@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use synod_core::files::Whole;
 use synod_kernels::Map;
 
 use super::{
@@ -25,9 +26,7 @@ use crate::error::{Error, Place, Result, io_error};
 /// so and adds the index. A writer that is dropped finishes too, but cannot say whether that worked.
 pub struct Writer {
     path: PathBuf,
-    /// Where the file is until it is finished, if it is to be whole or absent.
-    unnamed: Option<PathBuf>,
-    file: File,
+    output: Output,
     schema: Schema,
     entries: Vec<Entry>,
     /// Where the next page begins.
@@ -43,26 +42,24 @@ impl Writer {
     /// Makes an empty file, in place of an old one of that name if there is one.
     pub fn create(path: impl AsRef<Path>, schema: &Schema) -> Result<Writer> {
         let path = path.as_ref();
-        let (mut writer, beside) = Writer::begin(path, schema)?;
+        let (mut whole, end) = Writer::begin(path, schema)?;
         // The header is complete before the file has its name, so no crash leaves a file without one.
-        writer
-            .file
-            .sync_all()
-            .and_then(|()| fs::rename(&beside, path))
+        whole
+            .name()
             .map_err(io_error("write the record file's header", path))?;
-        sync_folder(path);
-        writer.unnamed = None;
-        Ok(writer)
+        Ok(Writer::over(path, Output::New(whole), schema.clone(), end))
     }
 
     /// Makes a file that gets its name when [`Writer::finish`] has synced it, once: for many files that are written from
     /// front to back. A writer that is dropped before leaves nothing, and an old file of that name as it was.
     pub fn create_whole(path: impl AsRef<Path>, schema: &Schema) -> Result<Writer> {
-        Ok(Writer::begin(path.as_ref(), schema)?.0)
+        let path = path.as_ref();
+        let (whole, end) = Writer::begin(path, schema)?;
+        Ok(Writer::over(path, Output::New(whole), schema.clone(), end))
     }
 
-    /// A file under its preliminary name, with a header that is not yet synced.
-    fn begin(path: &Path, schema: &Schema) -> Result<(Writer, PathBuf)> {
+    /// A file without its name, with a header that is not yet synced, and where the first page goes. It is locked.
+    fn begin(path: &Path, schema: &Schema) -> Result<(Whole, u64)> {
         let header = header::encode(schema)?;
         if Parts::of(schema, schema.rows_per_page as usize).is_none() {
             return Err(Error::Setting(format!(
@@ -70,20 +67,11 @@ impl Writer {
                 schema.rows_per_page
             )));
         }
-        let beside = beside(path)?;
-        let mut file = File::options()
-            .create(true)
-            .truncate(true)
-            .read(true)
-            .write(true)
-            .open(&beside)
-            .map_err(io_error("create the record file", &beside))?;
-        lock(&file, path)?;
-        file.write_all(&header)
+        let mut whole = Whole::create(path).map_err(io_error("create the record file", path))?;
+        whole
+            .write_all(&header)
             .map_err(io_error("write the record file's header", path))?;
-        let mut writer = Writer::over(path, file, schema.clone(), header.len() as u64);
-        writer.unnamed = Some(beside.clone());
-        Ok((writer, beside))
+        Ok((whole, header.len() as u64))
     }
 
     /// Opens a file to add rows. Cuts off what an interrupted writer left torn, which [`Writer::recovered`] then tells.
@@ -116,7 +104,7 @@ impl Writer {
         file.set_len(end)
             .and_then(|()| file.sync_all())
             .map_err(io_error("cut the index off the record file", path))?;
-        let mut writer = Writer::over(path, file, contents.schema, end);
+        let mut writer = Writer::over(path, Output::Old(file), contents.schema, end);
         writer.rows = contents
             .entries
             .last()
@@ -126,11 +114,10 @@ impl Writer {
         Ok(writer)
     }
 
-    fn over(path: &Path, file: File, schema: Schema, end: u64) -> Writer {
+    fn over(path: &Path, output: Output, schema: Schema, end: u64) -> Writer {
         Writer {
             path: path.to_path_buf(),
-            unnamed: None,
-            file,
+            output,
             schema,
             entries: Vec::new(),
             end,
@@ -191,7 +178,8 @@ impl Writer {
     /// Makes all rows so far durable. Ends the page early, so call it every few seconds rather than for every row.
     pub fn flush(&mut self) -> Result<()> {
         self.write_page()?;
-        self.file
+        self.output
+            .file()
             .sync_data()
             .map_err(io_error("sync the record file", &self.path))
     }
@@ -209,14 +197,11 @@ impl Writer {
         self.finished = true;
         let index = index::encode(&self.entries, self.end);
         self.write_at_end(&index)?;
-        self.file
-            .sync_all()
-            .map_err(io_error("sync the record file", &self.path))?;
-        if let Some(beside) = &self.unnamed {
-            fs::rename(beside, &self.path).map_err(io_error("name the record file", &self.path))?;
-            self.unnamed = None;
-        }
-        Ok(())
+        let closed = match &mut self.output {
+            Output::New(whole) => whole.name(),
+            Output::Old(file) => file.sync_all(),
+        };
+        closed.map_err(io_error("sync and name the record file", &self.path))
     }
 
     fn write_page(&mut self) -> Result<()> {
@@ -244,35 +229,46 @@ impl Writer {
     }
 
     fn write_at_end(&mut self, bytes: &[u8]) -> Result<()> {
-        let written = self
-            .file
+        let mut file = self.output.file();
+        let written = file
             .seek(SeekFrom::Start(self.end))
-            .and_then(|_| self.file.write_all(bytes));
+            .and_then(|_| file.write_all(bytes));
         written.map_err(|e| {
             // Half a page at the end is legal, but a full disk should not keep it.
-            let _ = self.file.set_len(self.end);
+            let _ = self.output.file().set_len(self.end);
             io_error("append to the record file", &self.path)(e)
         })
     }
 }
 
-impl Drop for Writer {
-    fn drop(&mut self) {
-        let _ = match &self.unnamed {
-            Some(beside) => fs::remove_file(beside).map_err(io_error("remove the unfinished file", beside)),
-            None => self.close(),
-        };
+/// A file that this writer made, which may not have its name yet, or one that was there.
+enum Output {
+    New(Whole),
+    Old(File),
+}
+
+impl Output {
+    fn file(&self) -> &File {
+        match self {
+            Output::New(whole) => whole.file(),
+            Output::Old(file) => file,
+        }
+    }
+
+    fn is_named(&self) -> bool {
+        match self {
+            Output::New(whole) => whole.is_named(),
+            Output::Old(_) => true,
+        }
     }
 }
 
-fn beside(path: &Path) -> Result<PathBuf> {
-    let name = path
-        .file_name()
-        .ok_or_else(|| Error::Setting(format!("{} is not the name of a file", path.display())))?;
-    let mut hidden = std::ffi::OsString::from(".");
-    hidden.push(name);
-    hidden.push(format!(".{}.part", std::process::id()));
-    Ok(path.with_file_name(hidden))
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if self.output.is_named() {
+            let _ = self.close();
+        }
+    }
 }
 
 fn lock(file: &File, path: &Path) -> Result<()> {
@@ -293,14 +289,6 @@ fn cannot_lock(e: &std::io::Error) -> bool {
     const NO_LOCKS: [i32; 3] = [37, 38, 95];
     e.kind() == std::io::ErrorKind::Unsupported
         || e.raw_os_error().is_some_and(|code| NO_LOCKS.contains(&code))
-}
-
-/// Makes the new name durable where the system can; elsewhere the file's own sync has to do.
-fn sync_folder(path: &Path) {
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
-    if let Ok(folder) = File::open(folder.unwrap_or(Path::new("."))) {
-        let _ = folder.sync_all();
-    }
 }
 
 fn refuse_damage(path: &Path, reason: &Reason, drop_damage: bool) -> Result<()> {

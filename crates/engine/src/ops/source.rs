@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use synod_core::random::counted::keyed;
 
 use super::{Applied, Axes, Axis, Cost, Primitive, arity, tensor};
 use crate::graph::{Builder, Value};
@@ -209,15 +210,9 @@ impl Primitive for Random {
     }
 }
 
-/// 64 well-mixed bits for element `index` of the numbers under `key` and `salt` (SplitMix64's finaliser, twice).
+/// 64 well-mixed bits for element `index` of the numbers under `key` and `salt`.
 pub(crate) fn uniform_bits(key: [u32; KEY], salt: u32, index: u64) -> u64 {
-    let mix = |mut z: u64| {
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    };
     let seed =
         u64::from(key[0]) | u64::from(key[1]) << 16 | u64::from(key[2]) << 32 | u64::from(key[3]) << 48;
-    let stream = mix(seed.wrapping_add(0x9e37_79b9_7f4a_7c15)).wrapping_add(u64::from(salt));
-    mix(mix(stream).wrapping_add(index.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+    keyed(seed, u64::from(salt), index)
 }

@@ -1,6 +1,6 @@
 //! Which places of an update travel.
 
-use crate::Random;
+use synod_core::Random;
 
 /// Bits of a magnitude by which values are first told apart: exponent and a little more.
 const COARSE: u32 = 20;

@@ -2,7 +2,7 @@
 
 use std::collections::BinaryHeap;
 
-use crate::Random;
+use synod_core::Random;
 
 /// Shares of a symmetric Dirichlet distribution; they add up to 1.
 pub(super) fn dirichlet(alpha: f64, count: usize, random: &mut Random) -> Vec<f64> {

@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
+use synod_core::Random;
 
 use crate::client::ClientId;
 use crate::error::{Error, Result};
-use crate::random::Random;
 
 /// What malicious clients do.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,14 +1,14 @@
 //! A federation's state in one file, from which it goes on to the same bits.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
 use serde::{Deserialize, Serialize};
+use synod_core::files;
 
 use super::attend::Attendance;
 use super::state::floats;
@@ -148,12 +148,5 @@ fn write(path: &Path, vectors: &[(String, &[f32])], meta: &Meta) -> Result<()> {
     }
     let header = Some([(KEY.to_owned(), text)].into());
     let bytes = safetensors::serialize(views, header).map_err(|e| failed(&e))?;
-    let beside = path.with_extension("partial");
-    let put = || -> std::io::Result<()> {
-        let mut file = File::create(&beside)?;
-        file.write_all(&bytes)?;
-        file.sync_all()?;
-        fs::rename(&beside, path)
-    };
-    put().map_err(|e| failed(&e))
+    files::write(path, &bytes).map_err(|e| failed(&e))
 }

@@ -1,5 +1,7 @@
 //! What the shared model is worth, and what clients' own are.
 
+use synod_core::Random;
+use synod_core::parallel;
 use synod_nn::{Data, Measure};
 
 use super::Simulation;
@@ -7,7 +9,6 @@ use super::personal::{Personal, scatter};
 use super::work::divide;
 use crate::client::{ClientId, Examples, Task, Worker};
 use crate::error::{Error, Result};
-use crate::random::Random;
 
 /// Rows that one thread judges before it takes more.
 const CHUNK: usize = 500;
@@ -57,22 +58,10 @@ fn on_all<T: Send>(
     workers: &mut [Worker],
     work: impl Fn((usize, &mut Worker)) -> Result<Vec<T>> + Sync,
 ) -> Result<Vec<T>> {
-    let results: Vec<Result<Vec<T>>> = std::thread::scope(|scope| {
-        let work = &work;
-        let threads: Vec<_> = workers
-            .iter_mut()
-            .enumerate()
-            .map(|w| scope.spawn(move || work(w)))
-            .collect();
-        let failed = || Err(Error::Round("a worker thread failed".into()));
-        threads
-            .into_iter()
-            .map(|t| t.join().unwrap_or_else(|_| failed()))
-            .collect()
-    });
     let mut all = vec![];
-    for result in results {
-        all.extend(result?);
+    for done in parallel::each(workers, |number, worker| work((number, worker))) {
+        let failed = || Err(Error::Round("a worker thread failed".into()));
+        all.extend(done.unwrap_or_else(|_| failed())?);
     }
     Ok(all)
 }

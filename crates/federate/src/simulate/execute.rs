@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use synod_core::parallel;
+
 use super::Simulation;
 use super::work::{Done, Job};
 use crate::client::{ClientId, Worker};
@@ -67,14 +69,11 @@ impl Simulation<'_> {
         let pairs = workers.iter_mut().zip(&mut gathered);
         let results: Vec<Result<Ended>> = match jobs.len().min(pairs.len()) {
             1 => pairs.map(run).collect(),
-            _ => std::thread::scope(|scope| {
-                let threads: Vec<_> = pairs.map(|pair| scope.spawn(|| run(pair))).collect();
+            _ => {
                 let failed = || Err(Error::Round("a worker thread failed".into()));
-                threads
-                    .into_iter()
-                    .map(|t| t.join().unwrap_or_else(|_| failed()))
-                    .collect()
-            }),
+                let done = parallel::each(pairs, |_, pair| run(pair)).into_iter();
+                done.map(|done| done.unwrap_or_else(|_| failed())).collect()
+            }
         };
         self.workers = workers;
         let mut ended = Ended::default();

@@ -38,9 +38,9 @@ use self::wire::Wire;
 use self::work::{Job, Office};
 use crate::client::{ClientId, Examples, Plan, Task, Worker};
 use crate::error::{Error, Result};
-use crate::random::Random;
 use crate::round::Tally;
 use crate::strategy::{Gathering, Need, Server, Strategy};
+use synod_core::Random;
 
 /// Robust strategies hold every update of a round; more memory than this is taken for a mistake.
 const MOST_HELD: u64 = 8 << 30;

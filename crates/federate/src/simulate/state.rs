@@ -9,6 +9,8 @@ use std::sync::{Mutex, PoisonError};
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
 
+use synod_core::files;
+
 use crate::client::ClientId;
 use crate::error::{Error, Result};
 
@@ -152,7 +154,10 @@ impl States {
                 done => done.map_err(|e| Error::file(&path, e))?,
             }
         }
-        Ok(())
+        match self.folder.as_ref().filter(|folder| folder.exists()) {
+            Some(folder) => files::sync_folder(folder).map_err(|e| Error::file(folder, e)),
+            None => Ok(()),
+        }
     }
 
     /// From now on the states of `round` are the clients' latest.

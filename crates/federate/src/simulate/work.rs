@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
+use synod_core::Random;
 use synod_nn::Data;
 
 use super::personal::{Personal, gather, scatter};
@@ -12,7 +13,6 @@ use super::wire::{Encoding, Wire};
 use super::{Attack, Harm, Population, Settings};
 use crate::client::{ClientId, Examples, Plan, Task, Worker};
 use crate::error::{Error, Result};
-use crate::random::Random;
 use crate::strategy::{Server, Strategy, Update};
 use crate::sum::largest;
 

@@ -1,5 +1,6 @@
+use synod_core::Random;
+
 use super::*;
-use crate::random::Random;
 
 fn update(client: u64, samples: u64, delta: &[f32]) -> Update {
     Update::new(ClientId(client), samples, delta.to_vec())

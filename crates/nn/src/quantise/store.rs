@@ -29,7 +29,10 @@ impl Quantised {
     /// Stores the model; the file is whole or absent.
     pub fn save(&self, path: &Path) -> Result<()> {
         let bytes = self.to_bytes()?;
-        Ok(synod_engine::write_whole(path, &bytes)?)
+        synod_core::files::write(path, &bytes).map_err(|e| Error::File {
+            path: path.to_owned(),
+            problem: format!("cannot be written: {e}"),
+        })
     }
 
     /// Loads a stored model. A damaged or foreign file is an error that says what is wrong.

@@ -1,6 +1,7 @@
 //! Bytes against the graph that rounds: they may differ by one step of the output's grid, no more.
 
 use proptest::prelude::*;
+use synod_core::Random;
 use synod_engine::ops::Slide;
 use synod_engine::{Tensor, interpret};
 
@@ -14,14 +15,8 @@ use crate::parameters::Setup;
 use crate::zoo;
 
 fn numbers(count: usize, seed: u64) -> Vec<f32> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let next = |_| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 40) as f32 / (1u64 << 23) as f32 - 1.0
-    };
-    (0..count).map(next).collect()
+    let mut random = Random::new(seed, &[]);
+    (0..count).map(|_| 2.0 * random.uniform() as f32 - 1.0).collect()
 }
 
 /// Normalisations as after training: no mean is 0, no variance 1.

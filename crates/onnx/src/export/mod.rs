@@ -14,6 +14,7 @@ mod writer;
 use std::path::Path;
 
 use prost::Message;
+use synod_core::files;
 use synod_engine::Graph;
 use synod_nn::Model;
 
@@ -38,17 +39,7 @@ impl Export {
     /// Writes the file, whole or not at all.
     pub fn file(&self, model: &Model, path: &Path) -> Result<()> {
         let bytes = self.bytes(model)?;
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let staging = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
-        let written = std::fs::File::create(&staging).and_then(|mut file| {
-            std::io::Write::write_all(&mut file, &bytes)?;
-            file.sync_all()?;
-            std::fs::rename(&staging, path)
-        });
-        written.map_err(|e| {
-            let _ = std::fs::remove_file(&staging);
-            fault(path, format!("cannot be written: {e}"))
-        })
+        files::write(path, &bytes).map_err(|e| fault(path, format!("cannot be written: {e}")))
     }
 
     /// The bytes of the file: a function `input` to `output` of a batch of any size, all in `f32`. Class and token indices

@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
+use synod_core::{Digest, Hasher};
 use synod_data::pipeline::Order;
 use synod_data::readers::{Batch, Csv, Idx, Npy, Options, Parquet, RowReader};
 use synod_nn::Data;
@@ -56,18 +57,18 @@ impl Rows {
         Data::new(&self.inputs, self.width, &self.classes, self.targets.max(1))
     }
 
-    /// A checksum of all numbers, by which changed data are noticed.
-    pub(super) fn checksum(&self) -> u32 {
-        let mut sum = crc32fast::Hasher::new();
+    /// The digest of all numbers, by which changed data are noticed.
+    pub(super) fn digest(&self) -> Digest {
+        let mut hasher = Hasher::new();
         let mut bytes = Vec::with_capacity(4 * CHUNK);
         for part in [&self.inputs, &self.classes] {
             for chunk in part.chunks(CHUNK) {
                 bytes.clear();
                 bytes.extend(chunk.iter().flat_map(|x| x.to_le_bytes()));
-                sum.update(&bytes);
+                hasher.update(&bytes);
             }
         }
-        sum.finalize()
+        hasher.finish()
     }
 
     /// Refuses labels that are not one of `classes` classes.
@@ -338,10 +339,10 @@ mod tests {
     }
 
     #[test]
-    fn the_checksum_tells_rows_apart() {
+    fn the_digest_tells_rows_apart() {
         let (a, mut b) = (rows(&[1.0; 6], 2), rows(&[1.0; 6], 2));
-        assert_eq!(a.checksum(), b.checksum());
+        assert_eq!(a.digest(), b.digest());
         b.classes[0] = 1.0;
-        assert_ne!(a.checksum(), b.checksum());
+        assert_ne!(a.digest(), b.digest());
     }
 }

@@ -3,17 +3,16 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use serde_json::json;
 use synod_data::augment::{Augment, Image};
 use synod_data::pipeline::{Arrays, Batch, Builder, Event, Pipeline, Position};
 use synod_engine::Shape;
 use synod_nn::{Data, Error, Feed};
 
-use super::Misuse;
 use super::config::{AugmentConfig, Config};
 use super::data::Rows;
 use super::folder::Log;
 use super::scale::Scale;
+use super::{Misuse, events};
 
 /// Batches that the pipeline's threads shuffle, augment and scale ahead of training.
 pub(super) struct PipelineFeed {
@@ -83,12 +82,17 @@ pub(super) fn pipeline(
     }))
 }
 
-fn describe(event: &Event) -> serde_json::Value {
+fn describe(event: &Event) -> events::Pipeline<'_> {
     let (what, from, to, because) = match event {
         Event::Workers { from, to, because } => ("workers", from, to, because),
         Event::Depth { from, to, because } => ("depth", from, to, because),
     };
-    json!({ "event": "pipeline", "what": what, "from": from, "to": to, "because": because })
+    events::Pipeline {
+        what,
+        from: *from,
+        to: *to,
+        because,
+    }
 }
 
 /// The changes of images that the configuration asks for.

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail, ensure};
-use serde::Deserialize;
 use serde_json::Value;
+use synod_core::{Digest, Event, files};
 use synod_nn::Report;
 
 use super::Misuse;
+use super::events::Recorded;
 
 /// The file that holds principal components.
 pub(super) const COMPONENTS: &str = "components.json";
@@ -38,7 +39,8 @@ pub(super) enum Standing {
 /// What the log tells of the epochs up to a checkpoint.
 pub(super) struct Past {
     pub(super) plan: u64,
-    pub(super) data: u32,
+    /// The training data; none if an older version noted it in another way.
+    pub(super) data: Option<Digest>,
     pub(super) reports: Vec<Report>,
 }
 
@@ -102,6 +104,7 @@ impl Folder {
         let path = &self.path;
         fs::create_dir_all(path).with_context(|| format!("cannot create {}", path.display()))?;
         let log = Log::open(self.events())?;
+        self.sweep()?;
         // The summary goes first: without it and the checkpoint, a crash from here on leaves an empty run.
         let first = [self.summary(), self.checkpoint(), self.model()];
         for file in first.into_iter().chain(self.further()?) {
@@ -120,6 +123,7 @@ impl Folder {
     /// Takes hold of the directory to go on, from the checkpoint made after `epochs` epochs.
     pub(super) fn go_on(&self, epochs: usize) -> Result<(Log, Past)> {
         let log = Log::open(self.events())?;
+        self.sweep()?;
         let past = log.past(epochs)?;
         Ok((log, past))
     }
@@ -127,8 +131,32 @@ impl Folder {
     /// Takes hold of the directory to go on from a checkpoint that holds all of the past itself.
     pub(super) fn go_on_from_state(&self) -> Result<Log> {
         let log = Log::open(self.events())?;
+        self.sweep()?;
         log.mend()?;
         Ok(log)
+    }
+
+    /// Removes what a killed process had begun to write.
+    fn sweep(&self) -> Result<()> {
+        let swept = files::sweep(&self.path);
+        swept.with_context(|| format!("cannot tidy {}", self.path.display()))?;
+        Ok(())
+    }
+
+    /// Refuses to go on with other training data than those with which the run began.
+    pub(super) fn check_data(&self, before: Option<Digest>, now: Digest) -> Result<()> {
+        let folder = self.path.display();
+        let problem = match before {
+            Some(before) if before == now => return Ok(()),
+            Some(_) => format!(
+                "the training data are not those with which the run in {folder} began; restore them, or start anew with --force"
+            ),
+            None => format!(
+                "the run in {folder} was begun by an older version, which noted its training data in another way; start anew \
+                 with --force"
+            ),
+        };
+        Err(Misuse(problem).into())
     }
 
     /// Files that only some runs leave.
@@ -165,14 +193,7 @@ impl Folder {
 
 /// Writes a file that is whole or absent.
 fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
-    let beside = path.with_extension("partial");
-    let write = || -> io::Result<()> {
-        let mut file = File::create(&beside)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&beside, path)
-    };
-    write().with_context(|| format!("cannot write {}", path.display()))
+    files::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// The event log: one line of JSON per event. The process that holds it holds the run directory.
@@ -207,16 +228,18 @@ impl Log {
     }
 
     /// Appends an event and sees to it that it survives a crash of the machine.
-    pub(super) fn write(&self, event: &Value) -> io::Result<()> {
+    pub(super) fn write(&self, event: &impl Event) -> io::Result<()> {
+        let line = event.line()?;
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.write_all(format!("{event}\n").as_bytes())?;
+        file.write_all(line.as_bytes())?;
         file.sync_data()
     }
 
     /// Appends an event that may be lost if the machine crashes, but not if the process does.
-    pub(super) fn note(&self, event: &Value) -> io::Result<()> {
+    pub(super) fn note(&self, event: &impl Event) -> io::Result<()> {
+        let line = event.line()?;
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.write_all(format!("{event}\n").as_bytes())
+        file.write_all(line.as_bytes())
     }
 
     /// A line that a crash tore must not tear the next one too.
@@ -284,39 +307,18 @@ impl Log {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(tag = "event", rename_all = "lowercase")]
-enum Recorded {
-    Start {
-        plan: u64,
-        data: u32,
-    },
-    Epoch(RecordedEpoch),
-    #[serde(other)]
-    Other,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-#[derive(Deserialize)]
-struct RecordedEpoch {
-    epoch: usize,
-    epochs: usize,
-    loss: f32,
-    validation: Option<f32>,
-    rate: f32,
-    rows: usize,
-    seconds: f64,
-}
-
-impl RecordedEpoch {
-    fn report(&self) -> Report {
-        Report {
-            epoch: self.epoch,
-            epochs: self.epochs,
-            loss: self.loss,
-            validation: self.validation,
-            rate: self.rate,
-            rows: self.rows,
-            seconds: self.seconds,
+    #[test]
+    fn a_run_goes_on_with_its_own_data_only() {
+        let folder = Folder::new(Path::new("runs"), "one");
+        let (own, other) = (Digest::of(b"own"), Digest::of(b"other"));
+        assert!(folder.check_data(Some(own), own).is_ok());
+        for (before, word) in [(Some(other), "restore them"), (None, "older version")] {
+            let said = folder.check_data(before, own).expect_err("refused").to_string();
+            assert!(said.contains(word) && said.contains("--force"), "{said}");
         }
     }
 }

@@ -1,7 +1,9 @@
 //! `synod train`: a classifier, or the detectors of a site's nodes, from a configuration file.
 
+mod bar;
 mod config;
 mod data;
+mod events;
 mod federated;
 mod feed;
 mod folder;
@@ -17,16 +19,19 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::{Value, json};
+use synod_core::Digest;
 use synod_data::augment::{Augment, Image};
 use synod_data::pipeline::Position;
-use synod_nn::{Callback, EarlyStopping, Fit, Flow, Loss, Model, Progress};
+use synod_nn::{Callback, EarlyStopping, Fit, Flow, Loss, Model};
 
+use self::bar::Progress;
 use self::config::Config;
 pub(crate) use self::config::read_text;
 use self::data::{Rows, Split};
+use self::events::{End, Resume, Start};
 use self::federated::Run;
 use self::feed::PipelineFeed;
-use self::folder::{Folder, Log, Past, Standing};
+use self::folder::{Folder, Log, Standing};
 use self::grid::Grid;
 use self::watch::{Record, Watch};
 
@@ -260,12 +265,12 @@ fn occupied(folder: &Folder, help: &str) -> anyhow::Error {
 impl Experiment<'_> {
     fn run(mut self, model: &mut Model, text: &str, resume: bool) -> Result<Value> {
         let done = model.progress().filter(|_| resume).map_or(0, |p| p.epoch);
-        let data = self.split.train.checksum();
+        let data = self.split.train.digest();
         let (log, past) = match resume {
             true => {
                 let (log, past) = self.folder.go_on(done)?;
-                self.check_data(&past, data)?;
-                log.write(&json!({ "event": "resume", "epoch": done }))?;
+                self.folder.check_data(past.data, data)?;
+                log.write(&Resume { epoch: done })?;
                 (log, Some(past))
             }
             false => (self.folder.begin(text)?, None),
@@ -285,20 +290,12 @@ impl Experiment<'_> {
             record = self.fit(model, &log, record, &mut stopping, from, data)?;
         }
         let summary = self.summary(&record)?;
-        log.write(&json!({ "event": "end", "epochs": record.epochs, "accuracy": summary["accuracy"] }))?;
+        log.write(&End {
+            epochs: record.epochs,
+            accuracy: &summary["accuracy"],
+        })?;
         self.folder.finish(&summary)?;
         Ok(summary)
-    }
-
-    fn check_data(&self, past: &Past, data: u32) -> Result<()> {
-        match past.data == data {
-            true => Ok(()),
-            false => Err(Misuse(format!(
-                "the training data are not those with which the run in {} began; restore them, or start anew with --force",
-                self.folder.path().display()
-            ))
-            .into()),
-        }
     }
 
     fn fit(
@@ -308,7 +305,7 @@ impl Experiment<'_> {
         record: Record,
         stopping: &mut EarlyStopping,
         from: Option<Position>,
-        data: u32,
+        data: Digest,
     ) -> Result<Record> {
         let (config, resume) = (self.config, from.is_some());
         let train = std::mem::take(&mut self.split.train);
@@ -316,10 +313,15 @@ impl Experiment<'_> {
         let mut feed = PipelineFeed::start(pipeline, self.train_rows, from)?;
         if !resume {
             let (plan, name) = (feed.plan(), model::title(config.model.get_ref()));
-            log.write(&json!({
-                "event": "start", "plan": plan, "data": data, "model": name, "seed": config.seed,
-                "rows": self.train_rows, "parameters": model.layout().len(), "classes": self.classes,
-            }))?;
+            log.write(&Start {
+                plan,
+                data,
+                model: name,
+                seed: config.seed,
+                rows: self.train_rows,
+                parameters: model.layout().len(),
+                classes: self.classes,
+            })?;
         }
         let fit = Fit {
             epochs: config.train.epochs.get(),

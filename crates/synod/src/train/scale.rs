@@ -1,11 +1,11 @@
 //! Numbers of a file, brought to a scale that training likes, and to their principal components.
 
-use std::panic::resume_unwind;
 use std::thread;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use synod_federate::moments::{Components, CrossMoments, Edges, Histograms, Moments, Scaling};
+use synod_core::parallel::try_in_order;
+use synod_sums::{Components, CrossMoments, Edges, Histograms, Moments, Scaling};
 
 use super::config::{DataConfig, Standardise};
 use super::data::Rows;
@@ -109,10 +109,9 @@ pub(super) fn components(rows: &Rows, count: usize) -> Result<Components> {
 /// One part for each core. The sums are exact and tell nothing of how rows were divided, so that these parts stand for whatever
 /// clients a federation will have.
 fn parts(values: &[f32], width: usize) -> Vec<&[f32]> {
-    let cores = thread::available_parallelism().map_or(1, usize::from);
     let rows = values.len() / width.max(1);
     values
-        .chunks(rows.div_ceil(cores).max(1) * width.max(1))
+        .chunks(rows.div_ceil(cores()).max(1) * width.max(1))
         .collect()
 }
 
@@ -143,7 +142,7 @@ fn quartiles(moments: &Moments, clients: &[&[f32]]) -> Result<Histograms> {
     }
 }
 
-type Told<T> = synod_federate::Result<T>;
+type Told<T> = synod_sums::Result<T>;
 
 /// What each client tells of its own rows, merged into one; clients work at the same time.
 fn merged<T: Send>(
@@ -151,21 +150,17 @@ fn merged<T: Send>(
     tell: impl Fn(&[f32]) -> Told<T> + Sync,
     merge: impl Fn(&mut T, &T) -> Told<()>,
 ) -> Result<T> {
-    thread::scope(|scope| {
-        let tell = &tell;
-        let telling: Vec<_> = clients
-            .iter()
-            .map(|rows| scope.spawn(move || tell(rows)))
-            .collect();
-        let mut told = telling
-            .into_iter()
-            .map(|client| client.join().unwrap_or_else(|panic| resume_unwind(panic)));
-        let mut all = told.next().context("there are no rows to learn a scale from")??;
-        for one in told {
-            merge(&mut all, &one?)?;
-        }
-        Ok(all)
-    })
+    let told = try_in_order(0..clients.len(), cores(), |client| tell(clients[client]))?;
+    let mut told = told.into_iter();
+    let mut all = told.next().context("there are no rows to learn a scale from")?;
+    for one in told {
+        merge(&mut all, &one)?;
+    }
+    Ok(all)
+}
+
+fn cores() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
 }
 
 #[cfg(test)]

@@ -2,10 +2,10 @@
 
 use std::num::NonZeroUsize;
 
-use serde_json::json;
 use synod_nn::{Callback, Error, Flow, Model, Report};
 
 use super::data::Rows;
+use super::events::Epoch;
 use super::folder::{Folder, Log};
 
 /// Watches training. The test rows are measured to be shown; nothing is chosen by them.
@@ -53,18 +53,17 @@ impl Callback for Watch<'_> {
         if self.record.note(report) {
             model.save(&self.folder.model())?;
         }
-        let event = json!({
-            "event": "epoch",
-            "epoch": report.epoch,
-            "epochs": report.epochs,
-            "loss": report.loss,
-            "validation": report.validation,
-            "validation_accuracy": validation,
-            "test_accuracy": test,
-            "rate": report.rate,
-            "rows": report.rows,
-            "seconds": report.seconds,
-        });
+        let event = Epoch {
+            epoch: report.epoch,
+            epochs: report.epochs,
+            loss: report.loss,
+            validation: report.validation,
+            validation_accuracy: validation,
+            test_accuracy: test,
+            rate: report.rate,
+            rows: report.rows,
+            seconds: report.seconds,
+        };
         self.log.write(&event).map_err(|e| Error::File {
             path: self.log.path().to_owned(),
             problem: format!("cannot be written: {e}"),

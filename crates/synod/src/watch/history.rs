@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use synod_detect::{History, Split, SplitKind};
+use synod_synthetic::{Cluster, ClusterOptions};
 use synod_telemetry::sources::{Table, records};
-use synod_telemetry::synthetic::{Cluster, ClusterOptions};
 use synod_telemetry::{Frame, Truth, load_glob};
 
 use super::config::{Config, Judged, Kind, beside};
@@ -79,7 +79,7 @@ impl History for Synthetic {
                 .zip(&mut truth)
                 .filter(|(time, _)| at_work(**time));
             known.for_each(|(_, truth)| *truth = Truth::Unknown);
-            test = test.with_truth(truth)?;
+            test = test.with_truth(truth).map_err(synod_telemetry::Error::from)?;
         }
         Ok((train, test, vec![]))
     }

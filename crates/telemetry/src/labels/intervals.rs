@@ -1,6 +1,6 @@
 //! Times in which something is known of a node.
 
-use crate::frame::{Frame, Truth};
+use crate::{Frame, Truth};
 
 /// What is known of a node for some time. A later one outweighs an earlier one.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

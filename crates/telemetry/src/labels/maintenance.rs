@@ -5,8 +5,8 @@ use std::path::Path;
 use super::intervals::{Interval, State};
 use crate::{
     error::{Error, Result},
+    parse_time,
     pattern::matches,
-    time::parse_time,
 };
 
 /// Work on all nodes that fit a pattern.

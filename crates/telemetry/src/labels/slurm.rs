@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    time::parse_time,
+    parse_time,
 };
 
 /// Flags and states of a node that is out of service because something is wrong, or is said to be.

@@ -6,7 +6,7 @@ use super::{Sample, Sink, source};
 use crate::{
     error::Result,
     metric::{canonical, metric},
-    time::parse_time,
+    parse_time,
 };
 
 /// What a file of sensor readings held besides samples.

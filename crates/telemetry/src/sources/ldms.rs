@@ -8,10 +8,10 @@ use std::{
 
 use super::{Sample, Sink, io, source};
 use crate::{
+    Dropped,
     error::Result,
-    frame::Dropped,
     metric::{Kind, canonical, metric},
-    time::parse_time,
+    parse_time,
 };
 
 /// Longer lines are taken for a file that is not LDMS'.

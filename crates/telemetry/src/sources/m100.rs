@@ -21,8 +21,8 @@ use super::{
     records, source,
 };
 use crate::{
+    Dropped, Frame, Truth,
     error::Result,
-    frame::{Dropped, Frame, Truth},
     metric::metric,
     pattern::{matches, natural_order},
     windows::{Counts, Keep, MetricId, Settings, Stats, Windows},

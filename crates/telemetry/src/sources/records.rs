@@ -10,8 +10,8 @@ use synod_data::record::{Label, LabelKind, Reader, Schema, Writer};
 
 use super::source;
 use crate::{
+    Frame, Truth,
     error::{Error, Result},
-    frame::{Frame, Truth},
 };
 
 const SECOND: i64 = 1_000_000_000;
@@ -104,5 +104,6 @@ pub fn load(path: impl AsRef<Path>) -> Result<Frame> {
             values.extend_from_slice(page.row(row).unwrap_or_default());
         }
     }
-    Frame::new(node.clone(), step, times, reader.schema().columns.clone(), values)?.with_truth(truth)
+    let frame = Frame::new(node.clone(), step, times, reader.schema().columns.clone(), values)?;
+    Ok(frame.with_truth(truth)?)
 }

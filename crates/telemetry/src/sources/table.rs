@@ -13,9 +13,8 @@ use super::{
     table_rows::Rows,
 };
 use crate::{
-    align,
+    Frame, align,
     error::{Error, Result},
-    frame::Frame,
     pattern::load_glob,
 };
 

@@ -13,7 +13,7 @@ use parquet::{
 use synod_data::readers::{self, Options};
 
 use super::{Table, io, source};
-use crate::{error::Result, frame::Dropped, pattern::matches, time::parse_time};
+use crate::{Dropped, error::Result, parse_time, pattern::matches};
 
 /// Names that a column of times has, when nobody says which it is.
 const TIME_NAMES: [&str; 2] = ["timestamp", "time"];

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use synod_data::readers::Batch;
 
-use crate::frame::Truth;
+use crate::Truth;
 
 /// What DCGM writes where it has no value, as it comes out of a column of `f32`.
 const BLANK: f32 = 9_223_372_036_854_775_794.0;

@@ -11,8 +11,8 @@ use super::{
     stream::{Counts, MetricId, Settings, WindowRow, Windows},
 };
 use crate::{
+    Frame,
     error::{Error, Result},
-    frame::Frame,
     metric::Kind,
     pattern::natural_order,
     sources::Sample,
@@ -244,5 +244,5 @@ fn frame(node: String, metrics: BTreeMap<String, Series>, keep: Keep, step: i64)
             values[at..at + per].copy_from_slice(from);
         }
     }
-    Frame::new(node, step, times, names, values)
+    Ok(Frame::new(node, step, times, names, values)?)
 }

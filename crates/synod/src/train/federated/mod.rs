@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use synod_core::Digest;
 use synod_federate::partition::{Measures, Partition, Rows as Labelled};
 use synod_federate::simulate::{ClientMeasure, Population, Report, Simulation};
 use synod_federate::{ClientId, Plan};
@@ -18,6 +19,7 @@ pub(super) use self::config::FederationConfig;
 use self::curve::Curve;
 use super::config::Config;
 use super::data::{Rows, Split};
+use super::events::{FederationEnd, FederationResume, FederationStart, Judged, Round, recorded_digest};
 use super::folder::{CLIENTS, Folder, Log};
 use super::{Misuse, model, shortest};
 
@@ -51,7 +53,8 @@ impl Population for Shared<'_> {
 /// What a checkpoint keeps beside the federation itself.
 #[derive(Default, Serialize, Deserialize)]
 struct Note {
-    data: u32,
+    #[serde(deserialize_with = "recorded_digest")]
+    data: Option<Digest>,
     seconds: f64,
     curve: Curve,
     /// Why it ended before its last round, if not by reaching the target.
@@ -121,7 +124,7 @@ impl Run<'_> {
             simulation,
             judge,
             note: Note {
-                data: split.train.checksum(),
+                data: Some(split.train.digest()),
                 ..Note::default()
             },
         };
@@ -129,7 +132,10 @@ impl Run<'_> {
         let last = course.hold(&log)?;
         let mut summary = course.summary(last, classes, measures)?;
         split.preparation.record(self.folder, &mut summary)?;
-        log.write(&json!({ "event": "end", "rounds": summary["rounds"], "accuracy": summary["accuracy"] }))?;
+        log.write(&FederationEnd {
+            rounds: &summary["rounds"],
+            accuracy: &summary["accuracy"],
+        })?;
         self.folder.finish(&summary)?;
         Ok(summary)
     }
@@ -174,22 +180,21 @@ impl Course<'_> {
         let (run, data) = (self.run, self.note.data);
         if !run.resume {
             let log = run.folder.begin(run.text)?;
-            let shown = measures.map(ToString::to_string);
-            log.write(&json!({ "event": "start", "clients": run.federation.clients, "partition": shown }))?;
+            log.write(&FederationStart {
+                clients: run.federation.clients.get(),
+                partition: measures.map(ToString::to_string),
+            })?;
             return Ok(log);
         }
         let log = run.folder.go_on_from_state()?;
         let note = self.simulation.restore(&run.folder.checkpoint())?;
         self.note = serde_json::from_str(&note)
             .context("the checkpoint's history is damaged; --force starts anew")?;
-        if self.note.data != data {
-            let folder = run.folder.path().display();
-            let problem = format!(
-                "the training data are not those with which the run in {folder} began; restore them, or start anew with --force"
-            );
-            return Err(Misuse(problem).into());
+        if let Some(data) = data {
+            run.folder.check_data(self.note.data, data)?;
         }
-        log.write(&json!({ "event": "resume", "round": self.simulation.rounds() }))?;
+        let round = self.simulation.rounds();
+        log.write(&FederationResume { round })?;
         Ok(log)
     }
 
@@ -211,18 +216,22 @@ impl Course<'_> {
                 held => held?,
             };
             let round = report.round;
-            let mut event = json!({ "event": "round" });
+            let mut judged = None;
             if round.is_multiple_of(federation.evaluate.get() as u64) || round == rounds {
                 let measured = self.measure()?;
                 self.note
                     .curve
                     .push(round, measured.accuracy(), measured.mean_loss());
-                event["accuracy"] = json!(measured.accuracy());
-                event["test_loss"] = json!(measured.mean_loss());
+                judged = Some(Judged {
+                    accuracy: measured.accuracy(),
+                    test_loss: measured.mean_loss(),
+                });
                 bar.set_message(format!("accuracy {:.2} %", 100.0 * measured.accuracy()));
             }
-            merge(&mut event, &serde_json::to_value(&report)?);
-            log.note(&event)?;
+            log.note(&Round {
+                report: &report,
+                judged,
+            })?;
             self.note.seconds = before + started.elapsed().as_secs_f64();
             let every = self.run.config.train.checkpoint.get() as u64;
             if round.is_multiple_of(every) || round == rounds || self.reached() {
@@ -356,12 +365,6 @@ fn spread(judged: &[ClientMeasure]) -> Value {
         "shared": (!shared.is_empty()).then(|| of(shared)),
         "own": (!own.is_empty()).then(|| of(own)),
     })
-}
-
-fn merge(into: &mut Value, from: &Value) {
-    if let (Some(into), Some(from)) = (into.as_object_mut(), from.as_object()) {
-        into.extend(from.iter().map(|(k, v)| (k.clone(), v.clone())));
-    }
 }
 
 /// What a person reads at the end.
