@@ -136,7 +136,7 @@ fn so_does_a_layer_in_a_loop() {
             let (weights, bias) = (a[0].clone(), a[1].clone());
             synod_engine::repeat(
                 [a[2].clone(), Tensor::scalar(0.0)],
-                |state| state[1].less(&Tensor::scalar(3.0)),
+                |state| state[1].less(Tensor::scalar(3.0)),
                 |state| [(state[0].dot(&weights) + &bias).tanh(), &state[1] + 1.0],
             )
             .to_vec()
