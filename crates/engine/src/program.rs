@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use synod_kernels::Span;
 
-use crate::backend::{Backend, Cpu, Frame, Kernel, Memory};
+use crate::backend::{Backend, Cpu, Frame, Kernel, Memory, Rows};
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::passes;
@@ -27,7 +27,7 @@ pub struct Options {
     /// Runs of parameters that lie side by side without gaps; all others are aligned.
     pub contiguous: Vec<Range<usize>>,
     /// Parameters before this one stay as they are from run to run: what depends on them alone is computed once, and again
-    /// after they were written.
+    /// after they were written. If there are any, dense layers give a row the same bits however many stand beside it.
     pub frozen: usize,
     /// Threads for large ops.
     pub threads: usize,
@@ -58,12 +58,26 @@ pub fn compile(graph: &Graph, options: &Options) -> Result<Program> {
 
 /// Compiles a graph for several backends, each node going where it is cheapest.
 pub fn compile_with(graph: &Graph, options: &Options, backends: &[&dyn Backend]) -> Result<Program> {
+    let rows = match options.frozen {
+        0 => Rows::Together,
+        _ => Rows::Alone,
+    };
+    compile_as(graph, options, rows, backends)
+}
+
+/// [`compile_with`] for a program that may be part of another one, whose rows it shares.
+pub(crate) fn compile_as(
+    graph: &Graph,
+    options: &Options,
+    rows: Rows,
+    backends: &[&dyn Backend],
+) -> Result<Program> {
     let graph = match (options.optimise, options.frozen) {
         (true, 0) => passes::optimise(graph, |_, _| {})?,
         (true, frozen) => passes::optimise(&passes::absorb(graph, frozen)?, |_, _| {})?,
         (false, _) => graph.clone(),
     };
-    bind::bind(&graph, options, backends)
+    bind::bind(&graph, options, rows, backends)
 }
 
 /// A kernel with its places in memory.

@@ -173,6 +173,35 @@ fn forward_is_the_activated_affine_map() {
     }
 }
 
+/// A single one is more than the floats that are handled together.
+#[test]
+fn a_sample_may_be_of_any_width() {
+    if cfg!(miri) {
+        return;
+    }
+    let mut random = Random::new(9);
+    for (rows, inputs, outputs) in [(1, 1, 70_000), (8, 1, 70_000), (48, 66_000, 2), (61, 3, 66_000)] {
+        let shape = Dense {
+            rows,
+            inputs,
+            outputs,
+        };
+        let (x, w) = (random.numbers(rows * inputs), random.numbers(inputs * outputs));
+        let sum = |row: usize, column: usize| -> f64 {
+            let term = |k: usize| x[row * inputs + k] as f64 * w[k * outputs + column] as f64;
+            (0..inputs).map(term).sum()
+        };
+        let wanted: Vec<f64> = (0..rows * outputs)
+            .map(|i| sum(i / outputs, i % outputs))
+            .collect();
+        for simd in levels() {
+            let mut y = vec![f32::NAN; rows * outputs];
+            shape.forward(simd, &x, &w, None, Activation::Identity, &mut y);
+            assert_close(&y, &wanted, 1e-2, &format!("{shape:?} {simd:?}"));
+        }
+    }
+}
+
 /// A sample on its own has no inputs that are silent in others as well.
 #[test]
 fn samples_have_the_same_bits_alone_and_with_others_that_share_their_silence() {

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use common::{Random, assert_close, levels, rounds};
 use synod_kernels::{
-    Activation, Bias, Epilogue, Gate, Matrix, Pack, Packed, Simd, gemm, gemm_packed, gemm_with,
+    Activation, Bias, Dense, Epilogue, Gate, Matrix, Pack, Packed, Simd, Sum, gemm, gemm_packed, gemm_with,
     gemm_workspace,
 };
 
@@ -125,7 +125,7 @@ fn the_epilogue_adds_activates_and_gates() {
         );
         let (per_row, per_column) = (random.numbers(m), random.numbers(n));
         let epilogue = Epilogue {
-            accumulate: i % 2 == 0,
+            sum: [Sum::OntoOld, Sum::Blocks, Sum::OntoOld, Sum::InOrder][i % 4],
             bias: [Bias::None, Bias::PerColumn(&per_column), Bias::PerRow(&per_row)][i % 3],
             residual: (i % 5 < 2).then_some(&residual[..]),
             activation: [
@@ -142,7 +142,11 @@ fn the_epilogue_adds_activates_and_gates() {
         };
         let mut wanted = product(case, &a, &b);
         for (at, value) in wanted.iter_mut().enumerate() {
-            *value += if epilogue.accumulate { old[at] as f64 } else { 0.0 };
+            *value += if epilogue.sum == Sum::OntoOld {
+                old[at] as f64
+            } else {
+                0.0
+            };
             *value += match epilogue.bias {
                 Bias::None => 0.0,
                 Bias::PerColumn(bias) => bias[at % n] as f64,
@@ -209,6 +213,40 @@ fn threads_and_packing_do_not_change_a_bit() {
                 let mut c = vec![0.0; m * n];
                 gemm_packed(simd, m, a, &packed, &mut c, &epilogue, threads, &mut workspace);
                 assert!(one == c, "{case:?} {simd:?} packed, with {threads} threads");
+            }
+        }
+    }
+}
+
+#[test]
+fn in_order_a_product_has_the_bits_of_a_dense_layer() {
+    let mut random = Random::new(25);
+    for (i, case) in cases().into_iter().enumerate() {
+        let Case { m, n, k, .. } = case;
+        let (x, w, bias) = (random.numbers(m * k), random.numbers(k * n), random.numbers(n));
+        let bias = (i % 3 > 0).then_some(&bias[..]);
+        let activation = [Activation::Identity, Activation::Relu, Activation::Tanh][i % 3];
+        let epilogue = Epilogue {
+            sum: Sum::InOrder,
+            bias: bias.map_or(Bias::None, Bias::PerColumn),
+            activation,
+            ..Epilogue::default()
+        };
+        for simd in levels() {
+            let layer = Dense {
+                rows: m,
+                inputs: k,
+                outputs: n,
+            };
+            let mut wanted = vec![f32::NAN; m * n];
+            layer.forward(simd, &x, &w, bias, activation, &mut wanted);
+            for threads in [1, 2] {
+                let mut workspace = vec![0.0; gemm_workspace(simd, m, n, k, threads)];
+                let mut c = vec![f32::NAN; m * n];
+                let (x, w) = (Matrix::row_major(&x, k), Matrix::row_major(&w, n));
+                gemm(simd, m, n, k, x, w, &mut c, &epilogue, threads, &mut workspace);
+                let same = c.iter().zip(&wanted).all(|(c, y)| c.to_bits() == y.to_bits());
+                assert!(same, "{case:?} {simd:?} with {threads} threads");
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The interpreter as a backend: it can run everything on tensors, slowly.
 
-use super::{Backend, Frame, InPlace, Task};
+use super::{Backend, Frame, InPlace, Rows, Task};
 use crate::error::Result;
 use crate::graph::{Graph, Node, Value};
 use crate::interpreter::interpret_slices;
@@ -24,7 +24,7 @@ impl Backend for Interpreter {
         tensors.then_some(1e-6 + cost.flops as f64 * 5e-9 + cost.bytes as f64 * 2e-9)
     }
 
-    fn compile(&self, region: &Graph) -> Result<Vec<Task>> {
+    fn compile(&self, region: &Graph, _: Rows) -> Result<Vec<Task>> {
         let graph = region.clone();
         let kernel = move |frame: Frame<'_>| {
             let args: Vec<Vec<f32>> = (0..frame.arg_count())

@@ -22,7 +22,16 @@ pub trait Backend: Send + Sync {
     fn seconds(&self, graph: &Graph, node: &Node) -> Option<f64>;
 
     /// Compiles a region, whose parameters and outputs are its boundary, into tasks.
-    fn compile(&self, region: &Graph) -> Result<Vec<Task>>;
+    fn compile(&self, region: &Graph, rows: Rows) -> Result<Vec<Task>>;
+}
+
+/// What the result of a row may depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rows {
+    /// How many rows there are may decide the order of additions: the fastest way for so many, while training.
+    Together,
+    /// On the row alone, to the last bit: what is asked of a model is answered alike however it is asked.
+    Alone,
 }
 
 /// Something that computes results from arguments, both in memory. It must not allocate.

@@ -3,15 +3,20 @@
 use synod_kernels::Span;
 
 use super::{Bound, Options, Program};
-use crate::backend::{Backend, Frame, InPlace, Task, assign, partition};
+use crate::backend::{Backend, Frame, InPlace, Rows, Task, assign, partition};
 use crate::error::Result;
 use crate::graph::{Graph, Value};
 use crate::plan::{ALIGNMENT, Lifetime, plan};
 use crate::types::Type;
 
-pub(super) fn bind(graph: &Graph, options: &Options, backends: &[&dyn Backend]) -> Result<Program> {
+pub(super) fn bind(
+    graph: &Graph,
+    options: &Options,
+    rows: Rows,
+    backends: &[&dyn Backend],
+) -> Result<Program> {
     let mut lowering = Lowering::new(graph, options);
-    lowering.cut(backends)?;
+    lowering.cut(rows, backends)?;
     lowering.settle();
     lowering.keep_outputs();
     lowering.copy_before_overwriting();
@@ -46,9 +51,9 @@ impl<'a> Lowering<'a> {
         Value(self.slots.len() as u32 - 1)
     }
 
-    fn cut(&mut self, backends: &[&dyn Backend]) -> Result<()> {
+    fn cut(&mut self, rows: Rows, backends: &[&dyn Backend]) -> Result<()> {
         if let [only] = backends {
-            self.tasks = only.compile(self.graph)?;
+            self.tasks = only.compile(self.graph, rows)?;
             return Ok(());
         }
         for region in partition(self.graph, &assign(self.graph, backends)?)? {
@@ -57,7 +62,7 @@ impl<'a> Lowering<'a> {
             for (i, o) in inside.zip(region.args.iter().chain(&region.outs)) {
                 outside[i.index()] = Some(*o);
             }
-            for mut task in backends[region.backend].compile(&region.graph)? {
+            for mut task in backends[region.backend].compile(&region.graph, rows)? {
                 for v in task.args.iter_mut().chain(&mut task.outs) {
                     *v = *outside[v.index()].get_or_insert_with(|| self.fresh(region.graph.ty(*v).slots()));
                 }

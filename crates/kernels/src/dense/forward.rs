@@ -130,7 +130,8 @@ impl Tile<'_> {
             inputs,
             outputs,
         } = self.shape;
-        let most = (BLOCK / (inputs + outputs).max(1)).next_multiple_of(ROWS);
+        // A sample may be wider than a block.
+        let most = (BLOCK / (inputs + outputs).max(1)).max(1).next_multiple_of(ROWS);
         for first in (0..rows).step_by(most) {
             self.block::<V>(first, (rows - first).min(most));
         }

@@ -7,6 +7,7 @@ mod blocking;
 mod epilogue;
 mod nest;
 mod pack;
+mod start;
 mod tile;
 
 use blocking::Blocking;
@@ -68,11 +69,22 @@ pub enum Bias<'a> {
     PerRow(&'a [f32]),
 }
 
+/// How the terms of a product are added up.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Sum {
+    /// In blocks of `k`, each from zero on; then the bias.
+    Blocks,
+    /// As [`Sum::Blocks`], and the old contents of `c`.
+    OntoOld,
+    /// One after the other from the bias on, whatever the blocks: the bits of [`Dense::forward`](crate::Dense::forward).
+    InOrder,
+}
+
 /// What happens to a product on its way to memory: `c = gate(act(product [+ c] + bias + residual))`.
 #[derive(Copy, Clone, Debug)]
 pub struct Epilogue<'a> {
-    /// Whether the old contents of `c` are added to the product.
-    pub accumulate: bool,
+    /// How the terms are added up.
+    pub sum: Sum,
     /// What is added to each row or column.
     pub bias: Bias<'a>,
     /// A row-major `m x n` matrix added before the activation.
@@ -86,7 +98,7 @@ pub struct Epilogue<'a> {
 impl Default for Epilogue<'_> {
     fn default() -> Self {
         Epilogue {
-            accumulate: false,
+            sum: Sum::Blocks,
             bias: Bias::None,
             residual: None,
             activation: Activation::Identity,

@@ -3,8 +3,9 @@
 use std::ops::Range;
 
 use super::{
-    Bias, Epilogue, Pack, Packed,
+    Bias, Epilogue, Pack, Packed, Sum,
     blocking::{ALIGNMENT, Blocking},
+    start::Start,
     tile::{Panels, Stage},
 };
 use crate::{level::Simd, share::on_threads_with};
@@ -147,11 +148,20 @@ impl<'a> Job<'a> {
             b.len() >= panels(columns.len(), blocking.tile_columns),
             "gemm: a packed block of b is too short"
         );
-        let stage = Stage {
-            add: depth.start > 0 || self.epilogue.accumulate,
-            last: depth.end == self.size[2],
+        let (c, stride) = (self.c, self.size[1]);
+        let begun = depth.start > 0;
+        let (start, add, bias) = match (self.epilogue.sum, begun) {
+            (Sum::Blocks, _) => (Start::Zero, begun, self.epilogue.bias),
+            (Sum::OntoOld, _) => (Start::Zero, true, self.epilogue.bias),
+            (Sum::InOrder, false) => (Start::Bias(self.epilogue.bias), false, Bias::None),
+            (Sum::InOrder, true) => (Start::Stored, false, Bias::None),
         };
-        let (c, epilogue, stride) = (self.c, self.epilogue, self.size[1]);
+        let last = depth.end == self.size[2];
+        let stage = Stage { add, last };
+        let epilogue = &Epilogue {
+            bias,
+            ..*self.epilogue
+        };
         self.simd.run(Panels {
             rows,
             columns,
@@ -161,6 +171,7 @@ impl<'a> Job<'a> {
             c,
             stride,
             epilogue,
+            start,
             stage,
         });
     }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::{
     Bias, Epilogue,
     epilogue::{Finish, SCRATCH},
+    start::{Start, Tile},
 };
 use crate::{activation::Gate, level::Kernel, vector::Vector};
 
@@ -34,6 +35,7 @@ pub(super) struct Panels<'a> {
     pub(super) c: *mut f32,
     pub(super) stride: usize,
     pub(super) epilogue: &'a Epilogue<'a>,
+    pub(super) start: Start<'a>,
     pub(super) stage: Stage,
 }
 
@@ -44,10 +46,11 @@ impl Kernel for Panels<'_> {
     unsafe fn run<V: Vector>(self) {
         // SAFETY: the panels were checked to cover the block, which lies inside `c`.
         unsafe {
-            if V::REGISTERS == 32 {
-                self.sweep::<V, 14, 2>()
-            } else {
-                self.sweep::<V, 6, 2>()
+            match (V::REGISTERS == 32, matches!(self.start, Start::Zero)) {
+                (true, true) => self.sweep::<V, 14, 2, true>(),
+                (true, false) => self.sweep::<V, 14, 2, false>(),
+                (false, true) => self.sweep::<V, 6, 2, true>(),
+                (false, false) => self.sweep::<V, 6, 2, false>(),
             }
         }
     }
@@ -55,7 +58,7 @@ impl Kernel for Panels<'_> {
 
 impl Panels<'_> {
     #[inline(always)]
-    unsafe fn sweep<V: Vector, const H: usize, const W: usize>(&self) {
+    unsafe fn sweep<V: Vector, const H: usize, const W: usize, const ZERO: bool>(&self) {
         let width = W * V::LANES;
         let Epilogue {
             residual,
@@ -76,7 +79,20 @@ impl Panels<'_> {
                     let a = self.a.as_ptr().add(i * H * self.depth);
                     let b = self.b.as_ptr().add(j * width * self.depth);
                     let c = self.c.add(row * self.stride + column);
-                    let sums = self.multiply::<V, H, W>(a, b, c, size[0]);
+                    let sums = if ZERO {
+                        [[V::splat(0.0); W]; H]
+                    } else {
+                        let stride = self.stride;
+                        let tile = Tile {
+                            row,
+                            column,
+                            size,
+                            c,
+                            stride,
+                        };
+                        self.start.sums::<V, H, W>(&tile)
+                    };
+                    let sums = self.multiply::<V, H, W>(sums, a, b, c, size[0]);
                     if direct && size == [H, width] {
                         self.store::<V, H, W>(sums, row, column, c);
                     } else {
@@ -104,10 +120,11 @@ impl Panels<'_> {
         }
     }
 
-    /// The tile of products of one panel of `a` with one of `b`.
+    /// The tile of products of one panel of `a` with one of `b`, on top of `sums`.
     #[inline(always)]
     unsafe fn multiply<V: Vector, const H: usize, const W: usize>(
         &self,
+        mut sums: [[V; W]; H],
         mut a: *const f32,
         mut b: *const f32,
         c: *const f32,
@@ -119,8 +136,6 @@ impl Panels<'_> {
         } else {
             self.depth
         };
-        // SAFETY: the caller vouches for the CPU.
-        let mut sums = unsafe { [[V::splat(0.0); W]; H] };
         // SAFETY: both panels are `depth` deep, and a prefetch may point anywhere.
         unsafe {
             (a, b) = accumulate(a, b, self.depth - late, &mut sums);

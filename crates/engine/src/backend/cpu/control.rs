@@ -2,17 +2,17 @@
 
 use synod_kernels::Span;
 
-use super::super::{Frame, InPlace, Memory, Task};
+use super::super::{Frame, InPlace, Memory, Rows, Task};
 use super::{Context, Cpu};
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::ops::{If, While};
-use crate::program::{Options, Program, compile_with};
+use crate::program::{Options, Program, compile_as};
 use crate::types::Type;
 
-fn inner(cpu: &Cpu, graph: &Graph, kept: usize, donate: Vec<(usize, usize)>) -> Result<Program> {
+fn inner(cpu: &Cpu, rows: Rows, graph: &Graph, kept: usize, donate: Vec<(usize, usize)>) -> Result<Program> {
     // Inner graphs went through the passes with the graph around them.
-    compile_with(
+    compile_as(
         graph,
         &Options {
             optimise: false,
@@ -21,6 +21,7 @@ fn inner(cpu: &Cpu, graph: &Graph, kept: usize, donate: Vec<(usize, usize)>) -> 
             donate,
             ..Options::default()
         },
+        rows,
         &[cpu],
     )
 }
@@ -39,7 +40,7 @@ fn at(base: usize, span: Span) -> Span {
 }
 
 pub(super) fn branch(c: &Context<'_>, cpu: &Cpu, op: &If) -> Result<Task> {
-    let side = |graph: &Graph| inner(cpu, graph, usize::MAX, vec![]);
+    let side = |graph: &Graph| inner(cpu, c.rows, graph, usize::MAX, vec![]);
     let (then, otherwise) = (side(&op.then)?, side(&op.otherwise)?);
     let scratch = then.memory().max(otherwise.memory());
     let mut task = c.task(move |frame: Frame<'_>| {
@@ -64,8 +65,8 @@ pub(super) fn branch(c: &Context<'_>, cpu: &Cpu, op: &If) -> Result<Task> {
 pub(super) fn repeat(c: &Context<'_>, cpu: &Cpu, op: &While) -> Result<Task> {
     let k = op.carried();
     // The state stays where the body takes it, and is replaced there; what is captured is put in place once.
-    let body = inner(cpu, &op.body, k, (0..k).map(|i| (i, i)).collect())?;
-    let cond = inner(cpu, &op.cond, 0, vec![])?;
+    let body = inner(cpu, c.rows, &op.body, k, (0..k).map(|i| (i, i)).collect())?;
+    let cond = inner(cpu, c.rows, &op.cond, 0, vec![])?;
     let asked = reads(&op.cond);
     let body_at = cond.memory().next_multiple_of(16);
     let scratch = body_at + body.memory();

@@ -30,7 +30,7 @@ pub(super) fn forward(c: &Context<'_>, body: &Graph) -> Result<Task> {
         return Ok(small_forward(c, layer, biased, activation));
     }
     let threads = useful_threads(c.threads, layer.rows, layer.outputs, layer.inputs);
-    let simd = c.simd;
+    let (simd, sum) = (c.simd, c.sum());
     let mut task = c.task(move |frame: Frame<'_>| {
         let bias = if biased { frame.arg(2) } else { Span::default() };
         let reads = [frame.arg(0), frame.arg(1), bias];
@@ -42,6 +42,7 @@ pub(super) fn forward(c: &Context<'_>, body: &Graph) -> Result<Task> {
         } else {
             let bias = if biased { Bias::PerColumn(b) } else { Bias::None };
             let epilogue = Epilogue {
+                sum,
                 bias,
                 activation,
                 ..Epilogue::default()

@@ -11,9 +11,9 @@ mod quantised;
 mod recurrent;
 mod simple;
 
-use synod_kernels::Simd;
+use synod_kernels::{Simd, Sum};
 
-use super::{Backend, Kernel, Task};
+use super::{Backend, Kernel, Rows, Task};
 use crate::error::Result;
 use crate::graph::{Graph, Node, Value};
 use crate::ops::{Kind, Op};
@@ -64,22 +64,23 @@ impl Backend for Cpu {
         Some(DISPATCH + (cost.flops as f64 / FLOPS).max(cost.bytes as f64 / BANDWIDTH))
     }
 
-    fn compile(&self, region: &Graph) -> Result<Vec<Task>> {
+    fn compile(&self, region: &Graph, rows: Rows) -> Result<Vec<Task>> {
         region
             .nodes()
             .iter()
-            .map(|node| self.lower(region, node))
+            .map(|node| self.lower(region, node, rows))
             .collect()
     }
 }
 
 impl Cpu {
-    fn lower(&self, graph: &Graph, node: &Node) -> Result<Task> {
+    fn lower(&self, graph: &Graph, node: &Node, rows: Rows) -> Result<Task> {
         let context = Context {
             graph,
             node,
             simd: self.simd,
             threads: self.threads,
+            rows,
         };
         match &node.op {
             Op::Unary(_) | Op::Binary(_) | Op::Select(_) => chain::single(&context),
@@ -127,6 +128,7 @@ struct Context<'a> {
     node: &'a Node,
     simd: Simd,
     threads: usize,
+    rows: Rows,
 }
 
 impl<'a> Context<'a> {
@@ -141,6 +143,14 @@ impl<'a> Context<'a> {
     /// Threads that pay for a pass over so many elements.
     fn threads_for(&self, elements: usize) -> usize {
         if elements < SHARED { 1 } else { self.threads }
+    }
+
+    /// How a product is added up, which has the bits of the small-batch kernels where the number of rows must not matter.
+    fn sum(&self) -> Sum {
+        match self.rows {
+            Rows::Together => Sum::Blocks,
+            Rows::Alone => Sum::InOrder,
+        }
     }
 
     fn task(&self, kernel: impl Kernel + 'static) -> Task {

@@ -21,6 +21,10 @@ pub(super) fn useful_threads(threads: usize, m: usize, n: usize, k: usize) -> us
 pub(super) fn dot(c: &Context<'_>, dot: Dot) -> Result<Task> {
     let shapes = (c.graph.shape(c.node.args[0]), c.graph.shape(c.node.args[1]));
     let e = dot.extents(shapes.0, shapes.1).map_err(Error::Internal)?;
+    let epilogue = Epilogue {
+        sum: c.sum(),
+        ..Epilogue::default()
+    };
     let (simd, threads) = (c.simd, useful_threads(c.threads, e.m, e.n, e.k));
     let layer = |rows, inputs, outputs| Dense {
         rows,
@@ -60,18 +64,7 @@ pub(super) fn dot(c: &Context<'_>, dot: Dot) -> Result<Task> {
                     let right = Matrix::row_major(y, if dot.tb { e.k } else { e.n });
                     let left = if dot.ta { left.transposed() } else { left };
                     let right = if dot.tb { right.transposed() } else { right };
-                    gemm(
-                        simd,
-                        e.m,
-                        e.n,
-                        e.k,
-                        left,
-                        right,
-                        z,
-                        &Epilogue::default(),
-                        threads,
-                        workspace,
-                    );
+                    gemm(simd, e.m, e.n, e.k, left, right, z, &epilogue, threads, workspace);
                 }
             }
         }
