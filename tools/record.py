@@ -130,7 +130,7 @@ def resumed(synod, folder):
 
 
 def instructions(benchmarks, folder):
-    for work in ["fit", "score", "backtest"]:
+    for work in ["fit", "score", "push", "backtest"]:
         out = folder / "callgrind.out"
         printed = run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", "--collect-atstart=no",
                        "--toggle-collect=*counted*", benchmarks, "watch-count", work])

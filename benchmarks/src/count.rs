@@ -3,13 +3,14 @@
 //! `valgrind --tool=callgrind --collect-atstart=no --toggle-collect='*counted*'` counts what `counted` does and nothing else.
 
 use std::hint::black_box;
+use std::sync::Arc;
 
 use anyhow::Result;
 use clap::ValueEnum;
 use serde_json::json;
-use synod_detect::{AlarmBudget, Alone, Backtest, History, NodeModel, Recipe, Split};
-use synod_telemetry::Frame;
+use synod_detect::{AlarmBudget, Alone, Backtest, History, NodeModel, Recipe, Scorer, Split};
 use synod_synthetic::{Cluster, ClusterOptions};
+use synod_telemetry::Frame;
 
 /// What is counted.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
@@ -18,6 +19,8 @@ pub(crate) enum Work {
     Fit,
     /// The scores of the second half, at once.
     Score,
+    /// The same, window by window.
+    Push,
     /// Fit, scores and alarms of two nodes of a quarter of the time.
     Backtest,
 }
@@ -56,6 +59,19 @@ pub(crate) fn count(work: Work, days: usize) -> Result<()> {
         Work::Score => {
             let model = NodeModel::fit(&train, &recipe)?;
             counted(|| model.score(&test)).total
+        }
+        Work::Push => {
+            let model = Arc::new(NodeModel::fit(&train, &recipe)?);
+            let mut scorer = Scorer::new(model);
+            scorer.reads(test.metrics());
+            let mut scores = Vec::with_capacity(test.rows());
+            counted(|| -> Result<()> {
+                for (row, at) in test.times().iter().enumerate() {
+                    scores.push(scorer.push(*at, test.row(row))?.score);
+                }
+                Ok(())
+            })?;
+            scores
         }
         Work::Backtest => {
             let parts = (0..2).map(|i| cluster.node(i).map(|frame| frame.slice(0..frame.rows() / 2)));

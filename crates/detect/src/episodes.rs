@@ -1,6 +1,7 @@
 //! From verdicts to alarms as an operator sees them: opened, updated while they last, closed.
 
 use serde::{Deserialize, Serialize};
+use synod_core::time::Timestamp;
 
 use crate::calibrate::{Calibrator, ONE_EVENT, Policy, Verdict, p_value};
 use crate::scorer::{Contribution, Scored};
@@ -160,7 +161,7 @@ impl<P: Policy> Episodes<P> {
         // What raised the smoothed score may have come a few windows earlier.
         let (back, worst_at, worst) = scored.worst_since(self.over);
         let alarm = Alarm {
-            id: format!("{}@{}", self.node, scored.at),
+            id: format!("{}@{}", self.node, Timestamp::from_seconds(scored.at)),
             node: self.node.clone(),
             state: Standing::Standing,
             from: scored.at,

@@ -38,9 +38,15 @@ pub enum Error {
     /// Nodes could not learn together.
     #[error(transparent)]
     Federation(#[from] synod_federate::Error),
+    /// Windows, names or digests that are none.
+    #[error(transparent)]
+    Core(#[from] synod_core::Error),
     /// A source of windows failed.
     #[error(transparent)]
     Telemetry(#[from] synod_telemetry::Error),
+    /// A stored state of a node under watch cannot be taken up again.
+    #[error("the stored state {0}; begin anew without it")]
+    State(String),
     /// A stored detector cannot be used.
     #[error("{}: {problem}", path.display())]
     Stored {

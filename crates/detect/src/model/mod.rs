@@ -4,10 +4,10 @@ mod draft;
 mod judge;
 
 use serde::{Deserialize, Serialize};
-use synod_telemetry::Frame;
+use synod_core::{Digest, Frame};
 
 use crate::detector::{Detector, Fitted};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::features::Features;
 use crate::habits::Habits;
 use crate::recipe::Recipe;
@@ -102,6 +102,14 @@ impl NodeModel {
     /// Healthy windows it was trained on.
     pub fn trained_on(&self) -> usize {
         self.trained_on
+    }
+
+    /// A digest of all that it has learnt: detectors with the same one say the same of every window.
+    pub fn digest(&self) -> Result<Digest> {
+        let bytes = postcard::to_allocvec(self);
+        bytes
+            .map(|bytes| Digest::of(&bytes))
+            .map_err(|e| Error::State(format!("cannot name its detector: {e}")))
     }
 
     /// How many windows before one its members look back on.

@@ -69,7 +69,7 @@ impl Memory {
     }
 
     /// Whether it is one of a model's, as it may not be if it comes from a file.
-    pub(super) fn suits(&self, model: &NodeModel) -> bool {
+    pub(crate) fn suits(&self, model: &NodeModel) -> bool {
         let (begun, width) = (Memory::begin(model), model.features.width());
         let mut pairs = self.members.iter().zip(&begun.members).zip(&model.members);
         model.features.suits(&self.past)

@@ -71,7 +71,8 @@ impl Scorer {
         Scorer::with(model, memory)
     }
 
-    fn with(model: Arc<NodeModel>, memory: Memory) -> Scorer {
+    /// Goes on from what was remembered.
+    pub(crate) fn with(model: Arc<NodeModel>, memory: Memory) -> Scorer {
         let metrics = model.features.width();
         Scorer {
             places: (0..metrics).map(Some).collect(),
@@ -80,6 +81,10 @@ impl Scorer {
             memory,
             work: Work::default(),
         }
+    }
+
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
     }
 
     /// The detector.
