@@ -205,7 +205,7 @@ fn writes_until_killed() -> io::Result<()> {
     };
     for content in (b'a'..=b'z').cycle() {
         files::write(&path, &vec![content; SIZE])?;
-        println!("written");
+        writeln!(io::stdout(), "written")?;
     }
     Ok(())
 }

@@ -15,14 +15,14 @@ const MOST: u64 = 1 << 62;
 /// merged, the bits are those of all rows together.
 ///
 /// ```
-/// use synod_federate::moments::Moments;
+/// use synod_sums::Moments;
 ///
 /// let mut all = Moments::of(2, &[1.0, f32::NAN, 3.0, 5.0])?;
 /// all.merge(&Moments::of(2, &[8.0, 7.0])?)?;
 /// assert_eq!(all.mean(0), Some(4.0));
 /// assert_eq!((all.count(1), all.mean(1)), (2, Some(6.0)));
 /// assert_eq!(all.centred_squares(0), Some(26.0));
-/// # Ok::<(), synod_federate::Error>(())
+/// # Ok::<(), synod_sums::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<Column>", into = "Vec<Column>")]

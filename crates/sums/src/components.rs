@@ -13,7 +13,7 @@ use crate::{Error, Result};
 /// positive; where two are as large, the first.
 ///
 /// ```
-/// use synod_federate::moments::{Components, CrossMoments};
+/// use synod_sums::{Components, CrossMoments};
 ///
 /// // Two clients, whose rows lie about the line y = 2x.
 /// let mut all = CrossMoments::of(2, &[1.0, 2.0, 3.0, 6.0])?;
@@ -22,7 +22,7 @@ use crate::{Error, Result};
 /// assert!((components.shares()[0] - 1.0).abs() < 1e-12);
 /// let projected = components.apply(&[2.0, 4.0, 3.0, 6.0])?;
 /// assert!(projected[0].abs() < 1e-6 && (projected[1] - 5f32.sqrt()).abs() < 1e-6);
-/// # Ok::<(), synod_federate::Error>(())
+/// # Ok::<(), synod_sums::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Parts", into = "Parts")]

@@ -19,13 +19,13 @@ const BLOCK: usize = 128;
 /// those of all rows together. A pair of columns takes 64 bytes, on the wire too.
 ///
 /// ```
-/// use synod_federate::moments::CrossMoments;
+/// use synod_sums::CrossMoments;
 ///
 /// let mut all = CrossMoments::of(2, &[1.0, 2.0, 3.0, 6.0])?;
 /// all.merge(&CrossMoments::of(2, &[2.0, 4.0, 9.0, f32::NAN])?)?;
 /// assert_eq!(all.count(0, 1), 3);
 /// assert_eq!(all.covariance(0, 1), Some(4.0 / 3.0));
-/// # Ok::<(), synod_federate::Error>(())
+/// # Ok::<(), synod_sums::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Parts", into = "Parts")]

@@ -24,7 +24,7 @@ pub struct Directions {
 /// are not so many.
 ///
 /// ```
-/// use synod_federate::moments::eigen::largest;
+/// use synod_sums::eigen::largest;
 ///
 /// let found = largest(&[2.0, 1.0, 1.0, 2.0], 2, 1);
 /// assert!((found.values[0] - 3.0).abs() < 1e-12);

@@ -94,7 +94,7 @@ fn width(from: f32, to: f32) -> f64 {
 /// How many values of each column lie between the edges. NaN is missing.
 ///
 /// ```
-/// use synod_federate::moments::{Edges, Histograms, Moments};
+/// use synod_sums::{Edges, Histograms, Moments};
 ///
 /// let clients = [[1.0, 2.0, 3.0], [4.0, 5.0, 1000.0]];
 /// let mut moments = Moments::new(1);
@@ -115,7 +115,7 @@ fn width(from: f32, to: f32) -> f64 {
 ///     }
 /// };
 /// assert!(median.is_some_and(|m| (m - 3.5).abs() < 1e-3));
-/// # Ok::<(), synod_federate::Error>(())
+/// # Ok::<(), synod_sums::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Parts", into = "Parts")]

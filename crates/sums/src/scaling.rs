@@ -9,12 +9,12 @@ use crate::Result;
 /// A centre and a scale for each column: a value becomes its distance to the centre over the scale. NaN stays missing.
 ///
 /// ```
-/// use synod_federate::moments::{Moments, Scaling};
+/// use synod_sums::{Moments, Scaling};
 ///
 /// let mut rows = [0.0, 5.0, 4.0, 5.0];
 /// Scaling::standard(&Moments::of(2, &rows)?).apply(&mut rows)?;
 /// assert_eq!(rows, [-1.0, 0.0, 1.0, 0.0]);
-/// # Ok::<(), synod_federate::Error>(())
+/// # Ok::<(), synod_sums::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Scaling(Vec<Column>);
