@@ -5,7 +5,6 @@ use super::html::{Html, decimals};
 use super::model::{Improvement, Report};
 use super::results::value;
 use crate::evaluate::{Mean, Metrics};
-use crate::federated::Choice;
 
 /// Figures that are compared, with the digits they are shown with.
 const FIGURES: [(&str, &str, usize); 8] = [
@@ -60,16 +59,6 @@ pub fn worst<'a>(differences: impl IntoIterator<Item = (&'a String, &'a Metrics)
     }
 }
 
-/// How many nodes chose to learn alone, in words; nothing if none had a choice.
-pub fn chosen(choices: &[Choice]) -> Option<String> {
-    let alone = choices.iter().filter(|c| !c.federated).count();
-    (!choices.is_empty()).then(|| format!("{alone} of {} nodes chose to learn alone.", choices.len()))
-}
-
-/// How a node chooses, in a sentence.
-pub const CHOOSING: &str = "A node learns alone if others make the last quarter of the training time harder to foretell, its \
-                            own or most nodes'; one that has just joined goes by the others.";
-
 /// A table of differences and a histogram over nodes for each comparison; nothing without one.
 pub(super) fn section(report: &Report) -> Html {
     if report.improvements.is_empty() {
@@ -78,10 +67,8 @@ pub(super) fn section(report: &Report) -> Html {
     let headings = FIGURES
         .iter()
         .map(|(_, title, _)| html!("<th scope=\"col\">{}</th>", title));
-    let choosing = match report.improvements.iter().any(|i| i.chosen.is_some()) {
-        true => format!(" {CHOOSING}"),
-        false => String::new(),
-    };
+    let choosing = report.improvements.iter().find_map(|i| i.choosing.as_ref());
+    let choosing = choosing.map_or(String::new(), |words| format!(" {words}"));
     html!(
         "<section>\n<h2>Learning together</h2>\n<p>Means over nodes of the difference, with 95 % intervals from drawing nodes. \
          A mean hides who loses: the pictures count nodes by how each figure changed on them. TNR is 1 − FPR: it falls where FPR \
@@ -175,26 +162,18 @@ mod tests {
         );
         assert!(page.contains("F1 rose on 1 and fell on 2 of 4 nodes, most on d (-0.400)."));
         report.improvements[0].chosen = Some("None chose.".to_owned());
+        report.improvements[0].choosing = Some("A node <chooses> by lot.".to_owned());
+        report.improvements.push(report.improvements[0].clone());
         let page = self::page(&report);
-        assert!(page.contains("d (-0.400). None chose.</figcaption>") && page.contains("learns alone if"));
+        assert!(page.contains("d (-0.400). None chose.</figcaption>"));
+        let choosing = page.matches("by as much. A node &lt;chooses&gt; by lot.</p>");
+        assert_eq!(choosing.count(), 1, "said once, of all comparisons");
     }
 
     #[test]
     fn nobody_is_named_where_nobody_loses() {
         let said = worst(&changes(&[("a", 0.2), ("b", 0.0)]));
         assert_eq!(said, "F1 rose on 1 and fell on 0 of 2 nodes.");
-    }
-
-    #[test]
-    fn it_is_said_how_many_learn_alone() {
-        let choice = |federated| Choice {
-            node: "n".to_owned(),
-            federated,
-            gain: 0.0,
-        };
-        assert_eq!(chosen(&[]), None);
-        let said = chosen(&[choice(true), choice(false), choice(true)]);
-        assert_eq!(said.as_deref(), Some("1 of 3 nodes chose to learn alone."));
     }
 
     #[test]

@@ -18,7 +18,7 @@ mod nodes;
 mod results;
 mod time;
 
-pub use improvement::{CHOOSING, chosen, listed, worst};
+pub use improvement::{listed, worst};
 pub use model::{
     Alarm, AlarmPeriod, Arm, Cause, DroppedMetric, Example, Heatmap, Improvement, NodeSeries, Period, Report,
 };

@@ -82,6 +82,8 @@ pub struct Improvement {
     pub differences: BTreeMap<String, Metrics>,
     /// How nodes chose, in words, if they did.
     pub chosen: Option<String>,
+    /// How a node chooses, in a sentence, if nodes chose. The page says it once.
+    pub choosing: Option<String>,
 }
 
 /// A stretch of time from `start` up to, not including, `end`.
