@@ -19,7 +19,6 @@ mod model;
 mod moments;
 mod parallel;
 mod recipe;
-pub mod report;
 mod rolling;
 mod rows;
 mod smooth;

@@ -5,10 +5,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use synod_detect::evaluate::EventKind;
-use synod_detect::report::{
+use synod_detect::{Alarm as Found, AlarmBudget, History, NodeResult, peers};
+use synod_insight::report::{
     Alarm, AlarmPeriod, Arm, Cause, DroppedMetric, Example, Heatmap, Improvement, NodeSeries, Period, Report,
 };
-use synod_detect::{Alarm as Found, AlarmBudget, History, NodeResult, peers};
 use synod_telemetry::Truth;
 
 use super::choice::{CHOOSING, chosen};

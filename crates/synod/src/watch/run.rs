@@ -92,7 +92,7 @@ pub(crate) fn run(request: &Request<'_>) -> Result<()> {
         budget: alarm,
     };
     let report = page::report(&context, &arms, &comparisons, &*nodes)?;
-    let page = synod_detect::report::page(&report);
+    let page = synod_insight::report::page(&report);
     put(&folder.join("report.html"), page.as_bytes())?;
     let mut out = std::io::stdout().lock();
     if request.json {

@@ -1,8 +1,8 @@
 //! What the page is made of.
 
-use crate::evaluate::{Evaluation, EventKind, Mean, Metrics};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use synod_detect::evaluate::{Evaluation, EventKind, Mean, Metrics};
 
 /// JSON has no NaN: what is missing is written as null, and read back as NaN.
 mod missing {

@@ -6,7 +6,7 @@ use synod_detect::evaluate::{
     Bootstrap, EventKind, Metrics, Scored, Settings, evaluate, events, intervals_over_nodes, mean,
     true_segments,
 };
-use synod_detect::report::{
+use synod_insight::report::{
     Alarm, AlarmPeriod, Arm, Cause, DroppedMetric, Example, Heatmap, NodeSeries, Period, Report, page,
 };
 use synod_telemetry::Truth;

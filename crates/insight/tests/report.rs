@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use synod_detect::evaluate::{EventKind, Metrics, Scored, Settings, evaluate, mean};
-use synod_detect::report::{
+use synod_insight::report::{
     Alarm, AlarmPeriod, Arm, Cause, DroppedMetric, Example, Heatmap, NodeSeries, Period, Report, page,
 };
 use synod_telemetry::Truth;
