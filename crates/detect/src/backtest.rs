@@ -10,7 +10,7 @@ use crate::calibrate::{Calibrator, ONE_EVENT, Verdict, p_value};
 use crate::error::{Error, Result};
 use crate::evaluate::{Bootstrap, Evaluation, Mean, Scored, Settings, evaluate, intervals_over_nodes, mean};
 use crate::evidence::Evidence;
-use crate::learn::{History, Learner};
+use crate::learning::{History, Learner};
 use crate::model::{Contribution, NodeModel};
 use crate::parallel::in_order;
 

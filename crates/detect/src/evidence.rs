@@ -6,7 +6,7 @@ use synod_telemetry::Frame;
 
 use crate::backtest::Alarm;
 use crate::error::Result;
-use crate::learn::History;
+use crate::learning::History;
 use crate::model::NodeModel;
 use crate::smooth::quantile;
 

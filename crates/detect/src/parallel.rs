@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Does some work for every index of a range on several threads; the results are in order.
-pub(crate) fn in_order<T: Send>(
+pub fn in_order<T: Send>(
     indices: std::ops::Range<usize>,
     threads: usize,
     work: &(dyn Fn(usize) -> T + Sync),

@@ -27,7 +27,7 @@ impl Average {
 }
 
 /// A quantile by linear interpolation between order statistics; 0 of nothing.
-pub(crate) fn quantile(values: &[f32], share: f64) -> f32 {
+pub fn quantile(values: &[f32], share: f64) -> f32 {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f32::total_cmp);
     let Some(last) = sorted.len().checked_sub(1) else {

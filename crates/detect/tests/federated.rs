@@ -1,9 +1,10 @@
 //! Nodes that learn together: what each gains, and what none loses.
 
 use synod_detect::features::View;
-use synod_detect::federated::{Averaging, Choice, Fleet, Keep, ROUNDS, Recent, Together};
+use synod_detect::federated::{Averaging, Choice, Fleet, ROUNDS, Recent, Together};
 use synod_detect::{
-    AlarmBudget, Backtest, Error, History, Learner, NodeModel, NodeResult, Outcome, Recipe, Result, Split,
+    AlarmBudget, Backtest, Error, History, Keep, Learner, NodeModel, NodeResult, Outcome, Recipe, Result,
+    Split,
 };
 use synod_telemetry::synthetic::{Cluster, ClusterOptions, Metrics, Statistics};
 use synod_telemetry::{Frame, Truth};

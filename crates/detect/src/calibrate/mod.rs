@@ -13,7 +13,7 @@ use crate::model::Scores;
 use crate::smooth::quantile;
 
 /// Seconds of quiet between two alarms that are not one.
-pub(crate) const ONE_EVENT: i64 = 3600;
+pub const ONE_EVENT: i64 = 3600;
 
 /// What is said of one window.
 #[derive(Copy, Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -98,7 +98,7 @@ impl Training {
     }
 
     /// The network before training.
-    pub(crate) fn network(&self, features: usize, seed: u64) -> Result<Model> {
+    pub fn network(&self, features: usize, seed: u64) -> Result<Model> {
         let end = match self.sigmoid {
             true => Activation::Sigmoid,
             false => Activation::Identity,
@@ -107,7 +107,7 @@ impl Training {
     }
 
     /// The optimiser at a rate that does not fall.
-    pub(crate) fn constant(&self) -> Optimizer {
+    pub fn constant(&self) -> Optimizer {
         match self.optimizer {
             Rule::Adam => Optimizer::adam(self.rate),
             Rule::Rmsprop => Optimizer::rmsprop(self.rate),
@@ -115,7 +115,7 @@ impl Training {
     }
 
     /// What training minimises.
-    pub(crate) fn loss(&self) -> Loss {
+    pub fn loss(&self) -> Loss {
         match self.loss {
             Measure::Mse => Loss::Mse,
             Measure::Rmse => Loss::Rmse,
@@ -182,7 +182,7 @@ impl Autoencoder {
 
     /// A network for some features of `all`, cut out of one for all of them: exactly what that makes of rows in which the
     /// others are 0, at the outputs that remain.
-    pub(crate) fn cut(training: &Training, all: usize, parameters: &[f32], places: &[usize]) -> Autoencoder {
+    pub fn cut(training: &Training, all: usize, parameters: &[f32], places: &[usize]) -> Autoencoder {
         let whole = training.widths(all);
         let (layers, mut at, mut kept) = (whole.len() - 1, 0, vec![]);
         for (i, pair) in whole.windows(2).enumerate() {
@@ -213,7 +213,7 @@ impl Autoencoder {
     }
 
     /// The network with what its training says of features, by their errors on rows.
-    pub(crate) fn trained(mut self, training: &Training, rows: &Rows, steps: usize) -> Autoencoder {
+    pub fn trained(mut self, training: &Training, rows: &Rows, steps: usize) -> Autoencoder {
         self.steps = steps;
         if training.weigh {
             self.weigh(rows);
@@ -298,7 +298,7 @@ pub(super) fn weights(squares: &[f64], rows: usize) -> Vec<f32> {
 }
 
 /// The rows with some features set to 0, the centre; `None` if none are to be.
-pub(crate) fn hide(rows: &Rows, share: f32, seed: u64) -> Option<Vec<f32>> {
+pub fn hide(rows: &Rows, share: f32, seed: u64) -> Option<Vec<f32>> {
     if share <= 0.0 {
         return None;
     }

@@ -6,10 +6,9 @@ use serde::Serialize;
 use synod_telemetry::Frame;
 
 use super::fleet::{Fleet, Learnt, Told, check};
-use super::recent::Keep;
 use crate::error::{Error, Result};
 use crate::features::Scales;
-use crate::learn::{History, Learner};
+use crate::learning::{History, Keep, Learner};
 use crate::model::{Draft, Found, NodeModel};
 use crate::parallel::in_order;
 use crate::recipe::Recipe;

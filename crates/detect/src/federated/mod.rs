@@ -14,5 +14,5 @@ mod sums;
 pub use fleet::Fleet;
 pub use gather::{Choice, Newcomers, ROUNDS, Together};
 pub use network::{Averaged, Averaging};
-pub use recent::{Keep, Recent};
+pub use recent::Recent;
 pub use sums::{Shape, Shapes, SpreadSums};

@@ -13,7 +13,7 @@ use crate::detector::{Autoencoder, Fitted, Kind, Training, held_out, hide, learn
 use crate::error::{Error, Result};
 use crate::features::{Features, View};
 use crate::habits::Habits;
-use crate::learn::{History, Learner};
+use crate::learning::{History, Learner};
 use crate::model::{Draft, Fit, NodeModel, healthy};
 use crate::parallel::in_order;
 use crate::recipe::Recipe;

@@ -12,8 +12,8 @@ use crate::error::Result;
 use crate::features::{Features, View};
 use crate::habits::Habits;
 use crate::recipe::Recipe;
-pub(crate) use draft::{Draft, Fit, Found, Mark, Marks, healthy};
-pub(crate) use judge::Spread;
+pub use draft::{Draft, Fit, Found, Mark, Marks, healthy};
+pub use judge::Spread;
 use judge::{Judge, SILENCE, hear};
 
 /// Fewer windows than this teach nothing.
@@ -69,7 +69,8 @@ impl NodeModel {
         Ok(NodeModel::draft(frame, recipe)?.finish(None))
     }
 
-    pub(crate) fn draft(frame: &Frame, recipe: &Recipe) -> Result<Draft> {
+    /// Its members fitted and its scores not yet measured, so that others can have a word in that.
+    pub fn draft(frame: &Frame, recipe: &Recipe) -> Result<Draft> {
         let healthy = healthy(frame)?;
         let features = Features::fit(frame, &recipe.features)?;
         let habits = Habits::learn(&features.prepare(frame), &healthy, features.width());

@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use serde::Deserialize;
-use synod_detect::federated::{Averaging, Choice, Keep, ROUNDS, Recent, Together};
-use synod_detect::{Backtest, History, Learner, Outcome, Recipe};
+use synod_detect::federated::{Averaging, Choice, ROUNDS, Recent, Together};
+use synod_detect::{Backtest, History, Keep, Learner, Outcome, Recipe};
 use synod_federate::strategy;
 
 use super::progress::Progress;
