@@ -19,9 +19,9 @@ pub enum Error {
     /// A network could not be trained or run.
     #[error(transparent)]
     Network(#[from] synod_nn::Error),
-    /// Nodes could not learn together.
+    /// A history, or a way of learning, that is not of this crate failed.
     #[error(transparent)]
-    Federation(#[from] synod_federate::Error),
+    Outside(Box<dyn std::error::Error + Send + Sync>),
     /// A source of windows failed.
     #[error(transparent)]
     Telemetry(#[from] synod_telemetry::Error),

@@ -10,7 +10,6 @@ use synod_telemetry::{Dropped, Frame};
 
 pub use column::{Column, Direction, Scale, direction, growth, mean_and_deviation};
 pub use settings::{FeatureSettings, Scaling};
-pub use shared::{MetricSums, Scales};
 
 use crate::error::{Error, Result};
 use crate::rows::Rows;

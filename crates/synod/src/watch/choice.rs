@@ -1,6 +1,6 @@
 //! How nodes chose between learning alone and with others, in words.
 
-use synod_detect::federated::Choice;
+use synod_fleet::Choice;
 
 /// How a node chooses, in a sentence.
 pub(super) const CHOOSING: &str = "A node learns alone if others make the last quarter of the training time harder to foretell, its \

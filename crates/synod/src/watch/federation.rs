@@ -2,9 +2,9 @@
 
 use anyhow::Result;
 use serde::Deserialize;
-use synod_detect::federated::{Averaging, Choice, ROUNDS, Recent, Together};
-use synod_detect::{Backtest, History, Keep, Learner, Outcome, Recipe};
+use synod_detect::{Backtest, History, Keep, Learner, Outcome, Recent, Recipe};
 use synod_federate::strategy;
+use synod_fleet::{Averaging, Choice, ROUNDS, Together};
 
 use super::progress::Progress;
 use super::table::Arm;

@@ -5,8 +5,8 @@ use std::io::Write;
 
 use serde_json::{Map, Value, json};
 use synod_detect::evaluate::{Bootstrap, Mean, Metrics, beyond_chance, difference, mean_difference};
-use synod_detect::federated::Choice;
 use synod_detect::{AlarmBudget, NodeResult, Outcome};
+use synod_fleet::Choice;
 use synod_insight::report::{listed, worst};
 
 use super::choice::{CHOOSING, chosen};

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-
-use crate::features::View;
-use crate::model::{Found, Mark, Spread};
-use crate::moments::Moments;
+use synod_detect::Moments;
+use synod_detect::features::View;
+use synod_detect::learning::{Found, Mark, Spread};
 
 /// How a metric's longest silences and rests are counted, in windows; the last place is for all longer ones.
 const LONGEST: usize = 64;
@@ -203,7 +202,7 @@ impl SpreadSums {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rows::Rows;
+    use synod_detect::Rows;
 
     /// Rows on a grid of sixteenths: their sums of products are exact in single precision.
     fn rows(width: usize, count: usize, seed: u64) -> Rows {

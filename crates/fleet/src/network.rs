@@ -3,21 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use synod_detect::detector::{Autoencoder, Fitted, Kind, Training, held_out, hide, learnt_from};
+use synod_detect::features::{Features, View};
+use synod_detect::learning::{Draft, Fit, Habits, healthy};
+use synod_detect::{History, Learner, NodeModel, Recipe, Rows, in_order};
 use synod_federate::simulate::{Epochs, Population, Settings, Simulation};
 use synod_federate::strategy;
 use synod_federate::{ClientId, Plan};
 use synod_nn::Data;
 use synod_telemetry::Frame;
 
-use crate::detector::{Autoencoder, Fitted, Kind, Training, held_out, hide, learnt_from};
 use crate::error::{Error, Result};
-use crate::features::{Features, View};
-use crate::habits::Habits;
-use crate::learning::{History, Learner};
-use crate::model::{Draft, Fit, NodeModel, healthy};
-use crate::parallel::in_order;
-use crate::recipe::Recipe;
-use crate::rows::Rows;
 
 /// How nodes train a network together.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,15 +40,11 @@ impl Averaging {
         done: &(dyn Fn() + Sync),
     ) -> Result<Averaged> {
         let Some((training, view)) = training(recipe) else {
-            return Err(Error::Setting(
-                "only a single autoencoder is averaged over nodes; use kind = \"autoencoder\" or \"paper\""
-                    .into(),
-            ));
+            return Err(Error::NotOneNetwork);
         };
         let prepare = |index: usize| {
-            let node = history
-                .node(index)
-                .and_then(|(train, ..)| Node::of(&train, recipe, view));
+            let history = history.node(index).map_err(Error::from);
+            let node = history.and_then(|(train, ..)| Node::of(&train, recipe, view));
             done();
             node
         };
@@ -215,7 +207,7 @@ impl Averaged {
 }
 
 impl Learner for Averaged {
-    fn learn(&self, index: usize, train: &Frame) -> Result<Vec<Arc<NodeModel>>> {
+    fn learn(&self, index: usize, train: &Frame) -> synod_detect::Result<Vec<Arc<NodeModel>>> {
         let alone = NodeModel::fit(train, &self.recipe.of_node(index))?;
         Ok(vec![Arc::new(alone), Arc::new(self.shared(train)?)])
     }

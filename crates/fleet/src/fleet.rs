@@ -1,18 +1,16 @@
 //! What all nodes know together, gathered in rounds, and a node's detector that leans on it.
 
 use serde::{Deserialize, Serialize};
+use synod_detect::detector::Prior;
+use synod_detect::features::{Features, View};
+use synod_detect::learning::{Draft, Fit, Found, Habits, Mark, Marks, healthy};
+use synod_detect::{Moments, NodeModel, Recipe, Rows};
 use synod_telemetry::Frame;
 
-use super::alike::gain;
-use super::sums::{Shape, Shapes, SpreadSums, place};
-use crate::detector::Prior;
+use crate::alike::gain;
 use crate::error::{Error, Result};
-use crate::features::{Features, Scales, View};
-use crate::habits::Habits;
-use crate::model::{Draft, Fit, Found, Mark, Marks, NodeModel, healthy};
-use crate::moments::Moments;
-use crate::recipe::Recipe;
-use crate::rows::Rows;
+use crate::scales::{Scales, shared};
+use crate::sums::{Shape, Shapes, SpreadSums, place};
 
 /// What the covariance of others is worth, as a share of the windows that one of them has.
 const SHAPE_WORTH: f64 = 0.25;
@@ -55,10 +53,7 @@ pub(super) struct Learnt {
 pub(super) fn check(recipe: &Recipe) -> Result<()> {
     match recipe.members.iter().all(|m| m.kind.leans()) {
         true => Ok(()),
-        false => Err(Error::Setting(
-            "only detectors that are fitted from sums learn with other nodes here: default, covariance, changes, focus, pca"
-                .to_owned(),
-        )),
+        false => Err(Error::NotFromSums),
     }
 }
 
@@ -183,7 +178,7 @@ struct Shared {
 impl Shared {
     fn of(fleet: &Fleet, frame: &Frame, recipe: &Recipe) -> Result<Shared> {
         let healthy = healthy(frame)?;
-        let features = Features::shared(frame, &healthy, &fleet.scales, &recipe.features)?;
+        let features = shared(frame, &healthy, &fleet.scales, &recipe.features)?;
         let prepared = features.prepare(frame);
         let habits = Habits::learn(&prepared, &healthy, features.width());
         let views = [View::Values, View::Changes].map(|view| features.view(&prepared, view));

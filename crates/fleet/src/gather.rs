@@ -3,15 +3,13 @@
 use std::sync::Arc;
 
 use serde::Serialize;
+use synod_detect::learning::{Draft, Found};
+use synod_detect::{History, Keep, Learner, NodeModel, Recipe, in_order};
 use synod_telemetry::Frame;
 
-use super::fleet::{Fleet, Learnt, Told, check};
 use crate::error::{Error, Result};
-use crate::features::Scales;
-use crate::learning::{History, Keep, Learner};
-use crate::model::{Draft, Found, NodeModel};
-use crate::parallel::in_order;
-use crate::recipe::Recipe;
+use crate::fleet::{Fleet, Learnt, Told, check};
+use crate::scales::Scales;
 
 /// How often nodes are gone through before they are judged.
 pub const ROUNDS: usize = 3;
@@ -98,14 +96,13 @@ impl Together {
     }
 
     fn both(&self, index: usize) -> Result<&Both> {
-        let draft = self.drafts.get(index);
-        let draft = draft.ok_or_else(|| Error::Setting(format!("there is no node {index}")))?;
-        draft.as_ref().map_err(|e| Error::Setting(e.to_string()))
+        let draft = self.drafts.get(index).ok_or(Error::NoNode(index))?;
+        draft.as_ref().map_err(|e| Error::NotLearnt(e.to_string()))
     }
 }
 
 impl Learner for Together {
-    fn learn(&self, index: usize, _: &Frame) -> Result<Vec<Arc<NodeModel>>> {
+    fn learn(&self, index: usize, _: &Frame) -> synod_detect::Result<Vec<Arc<NodeModel>>> {
         let both = self.both(index)?;
         let marks = self.fleet.marks(&both.together);
         let alone = both.alone.clone().finish(None);
@@ -140,7 +137,7 @@ impl Newcomers<'_> {
 }
 
 impl Learner for Newcomers<'_> {
-    fn learn(&self, index: usize, train: &Frame) -> Result<Vec<Arc<NodeModel>>> {
+    fn learn(&self, index: usize, train: &Frame) -> synod_detect::Result<Vec<Arc<NodeModel>>> {
         let Together {
             recipe,
             fleet,
@@ -206,7 +203,8 @@ struct Gathering<'a> {
 
 impl Gathering<'_> {
     fn train(&self, index: usize) -> Result<Frame> {
-        self.history.node(index).map(|(train, ..)| train)
+        let (train, ..) = self.history.node(index)?;
+        Ok(train)
     }
 
     /// Asks every node, and takes in the answers in order. A node that cannot answer is left out; it will say why when it

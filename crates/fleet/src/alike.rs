@@ -1,8 +1,8 @@
 //! Whether other nodes are of one kind with a node.
 
-use crate::detector::{Covariance, Prior};
-use crate::moments::Moments;
-use crate::rows::Rows;
+use synod_detect::detector::Prior;
+use synod_detect::learning::surprise;
+use synod_detect::{Moments, Rows};
 
 /// The share of the rows, the last ones, on which others are put to the test.
 const HELD_OUT: f64 = 0.25;
@@ -22,8 +22,7 @@ pub(super) fn gain(rows: &Rows, keep: &[bool], prior: &Prior) -> f64 {
     let alone = Moments::of(&before);
     let mut leaning = alone.clone();
     leaning.lean(prior.worth, &prior.covariance);
-    let surprise = |moments: &Moments| Covariance::from_moments(moments, RIDGE, None).0.surprise(&after);
-    surprise(&alone) - surprise(&leaning)
+    surprise(&alone, RIDGE, &after) - surprise(&leaning, RIDGE, &after)
 }
 
 #[cfg(test)]
