@@ -7,7 +7,8 @@ use std::hint::black_box;
 use anyhow::Result;
 use clap::ValueEnum;
 use serde_json::json;
-use synod_detect::{AlarmBudget, Alone, Backtest, History, NodeModel, Recipe, Split};
+use synod_detect::{AlarmBudget, Alone, History, NodeModel, Recipe};
+use synod_evaluate::{Backtest, Split};
 use synod_telemetry::Frame;
 use synod_telemetry::synthetic::{Cluster, ClusterOptions};
 

@@ -2,7 +2,7 @@
 #![allow(clippy::print_stdout, reason = "it says where the page is")]
 
 use std::collections::BTreeMap;
-use synod_detect::evaluate::{
+use synod_evaluate::{
     Bootstrap, EventKind, Metrics, Scored, Settings, evaluate, events, intervals_over_nodes, mean,
     true_segments,
 };
@@ -98,7 +98,7 @@ fn labelled(node: &Node) -> Vec<Period> {
 
 fn alarm_periods(node: &Node) -> Vec<AlarmPeriod> {
     let found = events(&node.alarms, &node.truth, 4, 24).alarms;
-    let period = |e: synod_detect::evaluate::Event| AlarmPeriod {
+    let period = |e: synod_evaluate::Event| AlarmPeriod {
         start: at(e.span.start),
         end: at(e.span.end),
         kind: e.kind,

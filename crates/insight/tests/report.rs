@@ -1,7 +1,7 @@
 //! The report page as a reader's browser gets it.
 
 use std::collections::BTreeMap;
-use synod_detect::evaluate::{EventKind, Metrics, Scored, Settings, evaluate, mean};
+use synod_evaluate::{EventKind, Metrics, Scored, Settings, evaluate, mean};
 use synod_insight::report::{
     Alarm, AlarmPeriod, Arm, Cause, DroppedMetric, Example, Heatmap, NodeSeries, Period, Report, page,
 };

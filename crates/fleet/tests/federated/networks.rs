@@ -1,6 +1,7 @@
 //! One network that all nodes train.
 
-use synod_detect::{Outcome, Recipe};
+use synod_detect::Recipe;
+use synod_evaluate::Outcome;
 use synod_fleet::{Averaging, Error, ROUNDS};
 
 use crate::site::{Site, backtest};

@@ -1,7 +1,8 @@
 //! What a node's principal components are made of, by sums over all windows in one place.
 
+use synod_detect::Recipe;
 use synod_detect::features::View;
-use synod_detect::{NodeResult, Recipe};
+use synod_evaluate::NodeResult;
 use synod_fleet::Together;
 use synod_telemetry::{Frame, Truth};
 

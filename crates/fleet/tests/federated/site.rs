@@ -1,6 +1,7 @@
 //! A small cluster whose nodes learn alone and together.
 
-use synod_detect::{AlarmBudget, Backtest, History, Learner, Outcome, Recipe, Result, Split};
+use synod_detect::{AlarmBudget, History, Learner, Recipe, Result};
+use synod_evaluate::{Backtest, Outcome, Split};
 use synod_fleet::{Choice, Fleet, Together};
 use synod_telemetry::Frame;
 use synod_telemetry::synthetic::{Cluster, ClusterOptions, Metrics, Statistics};

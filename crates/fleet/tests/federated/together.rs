@@ -1,6 +1,7 @@
 //! What nodes gain from each other, and how they choose.
 
-use synod_detect::{History, Keep, Recent, Recipe, Result};
+use synod_detect::{History, Keep, Recipe, Result};
+use synod_evaluate::Recent;
 use synod_fleet::{Error, ROUNDS, Together};
 use synod_telemetry::Frame;
 

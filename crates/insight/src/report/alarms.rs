@@ -5,7 +5,7 @@ use super::limits;
 use super::model::{Alarm, Cause, Report};
 use super::nodes::anchor;
 use super::time::{duration, moment};
-use synod_detect::evaluate::EventKind;
+use synod_evaluate::EventKind;
 
 /// One card per alarm, most important first.
 pub(super) fn section(report: &Report) -> Html {

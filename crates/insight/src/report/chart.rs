@@ -4,7 +4,7 @@ use super::html::{Html, measured, raw};
 use super::model::{AlarmPeriod, Period};
 use super::time::{duration, moment, ticks};
 use std::fmt::Write;
-use synod_detect::evaluate::EventKind;
+use synod_evaluate::EventKind;
 
 /// The drawing's own units; the page stretches them.
 pub(super) const WIDTH: i64 = 1000;

@@ -4,7 +4,7 @@ use super::html::{Html, count, decimals};
 use super::limits;
 use super::model::Report;
 use super::time::moment;
-use synod_detect::evaluate::Evaluation;
+use synod_evaluate::Evaluation;
 
 /// Sums over the nodes of the arm that is shown.
 #[derive(Default)]

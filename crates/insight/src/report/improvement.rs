@@ -4,7 +4,7 @@ use super::histogram::{Better, histogram, legend};
 use super::html::{Html, decimals};
 use super::model::{Improvement, Report};
 use super::results::value;
-use synod_detect::evaluate::{Mean, Metrics};
+use synod_evaluate::{Mean, Metrics};
 
 /// Figures that are compared, with the digits they are shown with.
 const FIGURES: [(&str, &str, usize); 8] = [

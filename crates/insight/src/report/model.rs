@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use synod_detect::evaluate::{Evaluation, EventKind, Mean, Metrics};
+use synod_evaluate::{Evaluation, EventKind, Mean, Metrics};
 
 /// JSON has no NaN: what is missing is written as null, and read back as NaN.
 mod missing {

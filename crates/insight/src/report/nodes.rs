@@ -4,7 +4,7 @@ use super::chart::{self, HEIGHT, Scale, Span};
 use super::html::{Html, count, decimals, raw};
 use super::limits;
 use super::model::{NodeSeries, Report};
-use synod_detect::evaluate::Evaluation;
+use synod_evaluate::Evaluation;
 
 /// The address of a node's timeline on the page.
 pub(super) fn anchor(index: usize) -> String {

@@ -2,7 +2,7 @@
 
 use super::html::{Html, count, decimals, raw};
 use super::model::{Arm, Report};
-use synod_detect::evaluate::{Mean, Metrics};
+use synod_evaluate::{Mean, Metrics};
 
 struct Column {
     name: &'static str,

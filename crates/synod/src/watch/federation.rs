@@ -2,7 +2,8 @@
 
 use anyhow::Result;
 use serde::Deserialize;
-use synod_detect::{Backtest, History, Keep, Learner, Outcome, Recent, Recipe};
+use synod_detect::{History, Keep, Learner, Recipe};
+use synod_evaluate::{Backtest, Outcome, Recent};
 use synod_federate::strategy;
 use synod_fleet::{Averaging, Choice, ROUNDS, Together};
 

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use synod_detect::{History, Split, SplitKind};
+use synod_detect::History;
+use synod_evaluate::{Split, SplitKind};
 use synod_telemetry::sources::{Table, records};
 use synod_telemetry::synthetic::{Cluster, ClusterOptions};
 use synod_telemetry::{Frame, Truth, load_glob};

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use synod_detect::evaluate::EventKind;
-use synod_detect::{Alarm as Found, AlarmBudget, History, NodeResult, peers};
+use synod_detect::{AlarmBudget, History};
+use synod_evaluate::{Alarm as Found, EventKind, NodeResult, peers};
 use synod_insight::report::{
     Alarm, AlarmPeriod, Arm, Cause, DroppedMetric, Example, Heatmap, Improvement, NodeSeries, Period, Report,
 };

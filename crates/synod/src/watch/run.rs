@@ -6,7 +6,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde_json::json;
-use synod_detect::{AlarmBudget, Alone, Backtest, History, Recipe, SplitKind};
+use synod_detect::{AlarmBudget, Alone, History, Recipe};
+use synod_evaluate::{Backtest, SplitKind};
 
 use super::config::{Config, Judged, Kind};
 use super::progress::Progress;

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde_json::json;
-use synod_detect::{Calibrator, NodeModel, alarms};
+use synod_detect::{Calibrator, NodeModel};
+use synod_evaluate::alarms;
 use synod_telemetry::Frame;
 use synod_telemetry::sources::Table;
 

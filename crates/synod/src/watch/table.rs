@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use serde_json::{Map, Value, json};
-use synod_detect::evaluate::{Bootstrap, Mean, Metrics, beyond_chance, difference, mean_difference};
-use synod_detect::{AlarmBudget, NodeResult, Outcome};
+use synod_detect::AlarmBudget;
+use synod_evaluate::{
+    Bootstrap, Mean, Metrics, NodeResult, Outcome, beyond_chance, difference, mean_difference,
+};
 use synod_fleet::Choice;
 use synod_insight::report::{listed, worst};
 

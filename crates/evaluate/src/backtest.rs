@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use serde::Serialize;
+use synod_detect::{
+    AlarmBudget, Calibrator, Contribution, History, Learner, NodeModel, ONE_EVENT, Verdict, in_order, p_value,
+};
 use synod_telemetry::{Dropped, Frame, Truth};
 
-use crate::budget::AlarmBudget;
-use crate::calibrate::{Calibrator, ONE_EVENT, Verdict, p_value};
+use crate::bootstrap::{Bootstrap, intervals_over_nodes};
 use crate::error::{Error, Result};
-use crate::evaluate::{Bootstrap, Evaluation, Mean, Scored, Settings, evaluate, intervals_over_nodes, mean};
+use crate::evaluation::{Evaluation, Scored, Settings, evaluate};
 use crate::evidence::Evidence;
-use crate::learning::{History, Learner};
-use crate::model::{Contribution, NodeModel};
-use crate::parallel::in_order;
+use crate::mean::{Mean, mean};
 
 /// How alarms are raised and judged in a backtest.
 #[derive(Clone, Debug, PartialEq)]
@@ -105,9 +105,8 @@ impl Backtest {
         done: &(dyn Fn() + Sync),
     ) -> Result<Vec<Outcome>> {
         let one = |index: usize| {
-            let results = history
-                .node(index)
-                .and_then(|data| self.node(learner, index, data));
+            let data = history.node(index).map_err(Error::from);
+            let results = data.and_then(|data| self.node(learner, index, data));
             done();
             results
         };
@@ -118,8 +117,8 @@ impl Backtest {
                 Ok(results) => results
                     .get(way)
                     .cloned()
-                    .ok_or_else(|| Error::Setting("nodes were learnt in different numbers of ways".into())),
-                Err(error) => Err(Error::Setting(error.to_string())),
+                    .ok_or_else(|| "nodes were learnt in different numbers of ways".to_owned()),
+                Err(error) => Err(error.to_string()),
             })
         };
         (0..ways).map(|way| Outcome::of(of_way(way).collect())).collect()
@@ -192,17 +191,17 @@ fn evaluation(scores: &[f32], alarms: &[bool], test: &Frame) -> Result<Evaluatio
 
 impl Outcome {
     /// Gathers results of nodes in order; an error if there is none at all.
-    fn of(results: Vec<Result<Arc<NodeResult>>>) -> Result<Outcome> {
+    fn of(results: Vec<Result<Arc<NodeResult>, String>>) -> Result<Outcome> {
         let (mut nodes, mut failed) = (vec![], vec![]);
         for (index, result) in results.into_iter().enumerate() {
             match result {
                 Ok(node) => nodes.push(node),
-                Err(error) => failed.push((index, error.to_string())),
+                Err(problem) => failed.push((index, problem)),
             }
         }
         if nodes.is_empty() {
             let first = failed.first().map_or("there are no nodes", |(_, e)| e.as_str());
-            return Err(Error::Setting(format!("no node could be learnt: {first}")));
+            return Err(Error::NothingLearnt(first.to_owned()));
         }
         let figures: Vec<_> = nodes.iter().map(|n| n.evaluation.metrics).collect();
         let mut mean = mean(&figures);

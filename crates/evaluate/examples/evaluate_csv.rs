@@ -6,9 +6,7 @@
 
 use serde::Serialize;
 use std::time::Instant;
-use synod_detect::evaluate::{
-    Bootstrap, Evaluation, Intervals, Scored, Settings, evaluate, intervals_over_windows,
-};
+use synod_evaluate::{Bootstrap, Evaluation, Intervals, Scored, Settings, evaluate, intervals_over_windows};
 use synod_telemetry::Truth;
 
 #[derive(Serialize)]

@@ -6,8 +6,8 @@
 //! buffered anomalies, and which is scaled by the share of anomalies touched at all) and the joining of anomalies whose
 //! buffers meet are those of the authors' public code, so that figures can be compared with published ones.
 
-use super::curve::rank_key;
-use super::events::true_segments;
+use crate::curve::rank_key;
+use crate::events::true_segments;
 use std::ops::Range;
 use synod_telemetry::Truth;
 

@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use synod_detect::{History, NodeModel, quantile};
 use synod_telemetry::Frame;
 
 use crate::backtest::Alarm;
 use crate::error::Result;
-use crate::learning::History;
-use crate::model::NodeModel;
-use crate::smooth::quantile;
 
 /// Columns and rows of a picture.
 const MOMENTS: usize = 240;

@@ -40,10 +40,7 @@ impl Split {
     pub fn check(&self) -> Result<()> {
         match self.train > 0.0 && self.train < 1.0 {
             true => Ok(()),
-            false => Err(Error::Setting(format!(
-                "a training share of {} leaves nothing to train on or to test; choose one between 0 and 1",
-                self.train
-            ))),
+            false => Err(Error::Share(self.train)),
         }
     }
 

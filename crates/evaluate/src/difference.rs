@@ -1,8 +1,8 @@
 //! What one way of detecting has over another on the same nodes.
 
-use super::bootstrap::{Bootstrap, intervals_over_nodes};
-use super::mean::{Mean, mean};
-use super::metrics::Metrics;
+use crate::bootstrap::{Bootstrap, intervals_over_nodes};
+use crate::mean::{Mean, mean};
+use crate::metrics::Metrics;
 
 /// The figures of `after` less those of `before`; undefined where either is.
 pub fn difference(before: &Metrics, after: &Metrics) -> Metrics {

@@ -1,9 +1,7 @@
 //! Histories cut short, to see how much training data it takes.
 
+use synod_detect::{History, Keep, Result};
 use synod_telemetry::Frame;
-
-use crate::error::Result;
-use crate::learning::{History, Keep};
 
 /// Another history with less to learn from.
 pub struct Recent<'a> {

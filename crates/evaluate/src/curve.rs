@@ -57,8 +57,8 @@ pub fn curve(scores: &[f32], truth: &[Truth]) -> Curve {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::windows;
     use super::*;
+    use crate::windows::windows;
     use Truth::{Anomalous as A, Healthy as H};
     use proptest::prelude::*;
 

@@ -1,9 +1,9 @@
 //! How far the figures might have come out otherwise.
 
-use super::mean::mean_of;
-use super::metrics::Metrics;
-use super::{Scored, Settings, evaluate_checked};
 use crate::error::Result;
+use crate::evaluation::{Scored, Settings, evaluate_checked};
+use crate::mean::mean_of;
+use crate::metrics::Metrics;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ impl Default for Bootstrap {
 }
 
 /// Intervals for one node, by drawing blocks of consecutive windows (the end joins the beginning). A block's edge may cut
-/// an event in two, so blocks should be longer than most events. Fails as [`evaluate`](super::evaluate) does.
+/// an event in two, so blocks should be longer than most events. Fails as [`evaluate`](crate::evaluate) does.
 pub fn intervals_over_windows(
     scored: &Scored<'_>,
     settings: &Settings,
@@ -151,8 +151,8 @@ impl Draws {
 
 #[cfg(test)]
 mod tests {
-    use super::super::evaluate;
     use super::*;
+    use crate::evaluation::evaluate;
     use synod_telemetry::Truth;
 
     fn noisy(n: usize) -> (Vec<f32>, Vec<bool>, Vec<Truth>) {

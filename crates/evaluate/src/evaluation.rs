@@ -1,49 +1,14 @@
-//! Honest evaluation of anomaly scores: how well they rank, and what their alarms cost.
-//!
-//! Everything here is a pure function of per-window scores, alarms and labels in time order, evenly spaced. Windows whose
-//! truth is [`Truth::Unknown`] are left out of every count. A score that is NaN ranks below all others. What cannot be
-//! computed (recall without an anomaly, say) is `None`, which is `null` in JSON; it is never zero.
-//!
-//! ```
-//! use synod_detect::evaluate::{Scored, Settings, evaluate};
-//! use synod_telemetry::Truth::{Anomalous, Healthy};
-//! let scored = Scored {
-//!     scores: &[0.1, 0.2, 0.9, 0.8],
-//!     alarms: &[false, false, true, false],
-//!     truth: &[Healthy, Healthy, Anomalous, Anomalous],
-//!     step: 900,
-//! };
-//! let found = evaluate(&scored, &Settings::default())?;
-//! assert_eq!(found.metrics.auroc, Some(1.0));
-//! assert_eq!(found.metrics.recall, Some(0.5));
-//! # Ok::<(), synod_detect::Error>(())
-//! ```
+//! How one node's scores and alarms compare with what is known.
 
-mod bootstrap;
-mod chance;
-mod curve;
-mod difference;
-mod events;
-mod mean;
-mod metrics;
-mod point;
-mod point_adjust;
-mod vus;
-
-pub use bootstrap::{Bootstrap, Interval, Intervals, intervals_over_nodes, intervals_over_windows};
-pub use chance::beyond_chance;
-pub use curve::{Curve, curve};
-pub use difference::{difference, mean_difference};
-pub use events::{Event, EventKind, Events, events, true_segments};
-pub use mean::{Mean, mean};
-pub use metrics::Metrics;
-pub use point::{Confusion, confusion};
-pub use point_adjust::{PointAdjusted, point_adjusted};
-pub use vus::vus_pr;
-
-use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use synod_telemetry::Truth;
+
+use crate::curve::curve;
+use crate::error::{Error, Result};
+use crate::events::{EventKind, events};
+use crate::metrics::Metrics;
+use crate::point::confusion;
+use crate::vus::vus_pr;
 
 /// One node's windows in time order: what the detector said and what is known.
 #[derive(Copy, Clone, Debug)]
@@ -59,18 +24,17 @@ pub struct Scored<'a> {
 }
 
 impl Scored<'_> {
-    fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         let (scores, alarms, truth) = (self.scores.len(), self.alarms.len(), self.truth.len());
         if scores != alarms || scores != truth {
-            return Err(Error::Setting(format!(
-                "{scores} scores, {alarms} alarms and {truth} labels; give one of each per window"
-            )));
+            return Err(Error::Lengths {
+                scores,
+                alarms,
+                truth,
+            });
         }
         if self.step <= 0 {
-            return Err(Error::Setting(format!(
-                "a step of {} s between windows; give the step in seconds, above zero",
-                self.step
-            )));
+            return Err(Error::Step(self.step));
         }
         Ok(())
     }
@@ -133,7 +97,7 @@ pub fn evaluate(scored: &Scored<'_>, settings: &Settings) -> Result<Evaluation> 
     Ok(evaluate_checked(scored, settings))
 }
 
-fn evaluate_checked(scored: &Scored<'_>, settings: &Settings) -> Evaluation {
+pub(crate) fn evaluate_checked(scored: &Scored<'_>, settings: &Settings) -> Evaluation {
     let Scored {
         scores,
         alarms,
@@ -181,32 +145,10 @@ fn evaluate_checked(scored: &Scored<'_>, settings: &Settings) -> Evaluation {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
 
-    /// Scores with ties and gaps, alarms, and truth in runs.
-    pub(super) fn windows(longest: usize) -> impl Strategy<Value = (Vec<f32>, Vec<bool>, Vec<Truth>)> {
-        let score = prop_oneof![6 => (-4i8..5).prop_map(f32::from), 1 => Just(f32::NAN), 3 => -4.0f32..4.0];
-        let kind = prop_oneof![
-            5 => Just(Truth::Healthy),
-            3 => Just(Truth::Anomalous),
-            1 => Just(Truth::Unknown)
-        ];
-        let run = (
-            kind,
-            1usize..8,
-            proptest::collection::vec((score, any::<bool>()), 8),
-        );
-        proptest::collection::vec(run, 0..longest / 4).prop_map(move |runs| {
-            let rows = runs
-                .into_iter()
-                .flat_map(|(truth, length, rows)| rows.into_iter().take(length).map(move |r| (r, truth)));
-            let rows: Vec<_> = rows.take(longest).collect();
-            let scores = rows.iter().map(|((s, _), _)| *s).collect();
-            let alarms = rows.iter().map(|((_, a), _)| *a).collect();
-            (scores, alarms, rows.iter().map(|(_, t)| *t).collect())
-        })
-    }
+    use super::*;
+    use crate::windows::windows;
 
     proptest! {
         #[test]

@@ -1,7 +1,7 @@
 //! Point adjustment, for comparison with papers that use it and for nothing else.
 
-use super::events::true_segments;
-use super::point::confusion;
+use crate::events::true_segments;
+use crate::point::confusion;
 use serde::Serialize;
 use synod_telemetry::Truth;
 
@@ -19,7 +19,7 @@ pub struct PointAdjusted {
 }
 
 /// Counts a whole anomalous segment as found when one window of it is. Random alarms score well this way: the result
-/// says so, and is not part of an [`Evaluation`](super::Evaluation).
+/// says so, and is not part of an [`Evaluation`](crate::Evaluation).
 pub fn point_adjusted(alarms: &[bool], truth: &[Truth]) -> PointAdjusted {
     let mut adjusted = alarms.to_vec();
     for segment in true_segments(truth) {

@@ -1,7 +1,7 @@
 //! VUS-PR against the slow form of its definition.
 
-use super::super::tests::windows;
 use super::*;
+use crate::windows::windows;
 use Truth::{Anomalous as A, Healthy as H, Unknown as U};
 use proptest::prelude::*;
 

@@ -1,6 +1,6 @@
 //! Alarms and anomalies as events, which is how an operator counts them.
 
-use super::point::ratio;
+use crate::point::ratio;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use synod_telemetry::Truth;
@@ -138,8 +138,8 @@ fn judge(span: Range<usize>, alarms: &[bool], truth: &[Truth]) -> EventKind {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::windows;
     use super::*;
+    use crate::windows::windows;
     use Truth::{Anomalous as A, Healthy as H, Unknown as U};
     use proptest::prelude::*;
 

@@ -1,7 +1,7 @@
 //! Figures over many nodes.
 
-use super::bootstrap::Intervals;
-use super::metrics::Metrics;
+use crate::bootstrap::Intervals;
+use crate::metrics::Metrics;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
