@@ -31,7 +31,7 @@ def public_vus():
 
 def binary():
     """The path of the example, built."""
-    command = ["cargo", "build", "-p", "synod-detect", "--example", "evaluate_csv",
+    command = ["cargo", "build", "-p", "synod-evaluate", "--example", "evaluate_csv",
                "--message-format", "json"]
     lines = subprocess.run(command, cwd=HERE, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
     built = [json.loads(line) for line in lines]

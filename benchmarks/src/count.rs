@@ -8,7 +8,8 @@ use std::sync::Arc;
 use anyhow::Result;
 use clap::ValueEnum;
 use serde_json::json;
-use synod_detect::{AlarmBudget, Alone, Backtest, History, NodeModel, Recipe, Scorer, Split};
+use synod_detect::{AlarmBudget, Alone, History, NodeModel, Recipe, Scorer};
+use synod_evaluate::{Backtest, Split};
 use synod_synthetic::{Cluster, ClusterOptions};
 use synod_telemetry::Frame;
 

@@ -21,6 +21,9 @@ pub fn try_in_order<T: Send, E: Send>(
     threads: usize,
     work: impl Fn(usize) -> Result<T, E> + Sync,
 ) -> Result<Vec<T>, E> {
+    if threads <= 1 {
+        return indices.map(work).collect();
+    }
     let next = AtomicUsize::new(indices.start);
     let one = || {
         let mut done = vec![];

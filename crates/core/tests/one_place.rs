@@ -6,19 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Sources that have still to be converted.
-const RENAMES: &[&str] = &["detect/src/store.rs", "synod/src/watch/run.rs"];
-const GENERATORS: &[&str] = &[
-    "detect/src/calibrate/testing.rs",
-    "detect/src/detector/autoencoder.rs",
-    "detect/src/detector/focus.rs",
-    "detect/src/detector/random.rs",
-    "detect/src/eigen.rs",
-    "detect/src/evaluate/bootstrap.rs",
-    "detect/src/federated/alike.rs",
-    "detect/src/federated/sums.rs",
-    "detect/src/model/draft.rs",
-    "detect/src/split.rs",
-];
+const RENAMES: &[&str] = &[];
+const GENERATORS: &[&str] = &["detect/src/eigen.rs"];
 
 /// By which generators are known: SplitMix64's step and multipliers, and that of Knuth's linear congruences.
 const CONSTANTS: [&str; 4] = [

@@ -35,15 +35,12 @@ pub enum Error {
     /// A network could not be trained or run.
     #[error(transparent)]
     Network(#[from] synod_nn::Error),
-    /// Nodes could not learn together.
+    /// A history, or a way of learning, that is not of this crate failed.
     #[error(transparent)]
-    Federation(#[from] synod_federate::Error),
+    Outside(Box<dyn std::error::Error + Send + Sync>),
     /// Windows, names or digests that are none.
     #[error(transparent)]
     Core(#[from] synod_core::Error),
-    /// A source of windows failed.
-    #[error(transparent)]
-    Telemetry(#[from] synod_telemetry::Error),
     /// A stored state of a node under watch cannot be taken up again.
     #[error("the stored state {0}; begin anew without it")]
     State(String),
@@ -69,3 +66,10 @@ pub enum Error {
 
 /// This crate's result type.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// A failure of a history, or of a way of learning, that is not of this crate.
+    pub fn outside(error: impl std::error::Error + Send + Sync + 'static) -> Error {
+        Error::Outside(Box::new(error))
+    }
+}

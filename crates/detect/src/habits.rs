@@ -19,7 +19,7 @@ const RESTS: usize = 8;
 
 /// What is usual of the presence and the movement of a node's metrics.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Habits {
+pub struct Habits {
     /// Which metrics are always there.
     usual: Vec<bool>,
     /// The longest silence of every metric, in windows.
@@ -30,7 +30,7 @@ pub(crate) struct Habits {
 
 impl Habits {
     /// Learns from healthy training windows: a sensor that was once stuck, and known to be, is not in the habit of it.
-    pub(crate) fn learn(prepared: &Prepared, healthy: &[bool], width: usize) -> Habits {
+    pub fn learn(prepared: &Prepared, healthy: &[bool], width: usize) -> Habits {
         let rows = prepared.len();
         let mut runs = Runs::new(width);
         let (mut silences, mut rests, mut present) = (vec![0; width], vec![0; width], vec![0usize; width]);
@@ -58,17 +58,13 @@ impl Habits {
     }
 
     /// The longest silence and the longest rest of every metric, in windows.
-    pub(crate) fn longest(&self) -> impl Iterator<Item = (usize, usize)> {
+    pub fn longest(&self) -> impl Iterator<Item = (usize, usize)> {
         self.silences.iter().copied().zip(self.rests.iter().copied())
     }
 
     /// Habits that allow at least as long a silence and as long a rest as others have had. If that is `settled`, they let a
     /// metric rest for ever only if theirs has rested for longer than it would be allowed to here.
-    pub(crate) fn at_least(
-        mut self,
-        longest: impl IntoIterator<Item = (usize, usize)>,
-        settled: bool,
-    ) -> Habits {
+    pub fn at_least(mut self, longest: impl IntoIterator<Item = (usize, usize)>, settled: bool) -> Habits {
         let own = self.silences.iter_mut().zip(&mut self.rests);
         for ((silence, rest), (others_silence, others_rest)) in own.zip(longest) {
             *silence = others_silence.max(*silence);
@@ -178,7 +174,7 @@ impl Runs {
 mod tests {
     use super::*;
     use crate::features::{FeatureSettings, Features};
-    use synod_telemetry::Frame;
+    use synod_core::Frame;
 
     /// A metric that moves, one that rests for up to six windows, and one that rests for days; the first is as said.
     fn frame(first: impl Fn(usize) -> f32) -> Frame {

@@ -34,7 +34,7 @@ impl Average {
 }
 
 /// A quantile by linear interpolation between order statistics; 0 of nothing.
-pub(crate) fn quantile(values: &[f32], share: f64) -> f32 {
+pub fn quantile(values: &[f32], share: f64) -> f32 {
     let mut sorted = values.to_vec();
     quantile_of(&mut sorted, share)
 }

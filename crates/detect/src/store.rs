@@ -1,18 +1,21 @@
 //! A fitted detector as a file: safetensors for the numbers, JSON in its metadata for the rest.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
-use std::io::Write;
 use std::path::Path;
 
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde_json::{Number, Value};
+use synod_core::{Digest, Hasher, files};
 
 use crate::error::{Error, Result};
 use crate::model::NodeModel;
 
 /// The metadata entry that holds the JSON.
 const ENTRY: &str = "synod.detector";
+
+/// The metadata entry that holds a digest of the JSON and of all numbers.
+const DIGEST: &str = "synod.digest";
 
 /// Lists of numbers at least this long are stored as tensors.
 const LONG: usize = 16;
@@ -21,7 +24,7 @@ const LONG: usize = 16;
 const LARGEST: u64 = 1 << 30;
 
 impl NodeModel {
-    /// Writes the detector beside, syncs, and renames: the file is whole or absent.
+    /// Writes the detector, with a digest of all of it; the file is whole or absent.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         let stored = |problem: String| Error::Stored {
@@ -35,21 +38,21 @@ impl NodeModel {
             .iter()
             .map(|(name, bytes, len)| Ok((name, TensorView::new(Dtype::F32, vec![*len], bytes)?)))
             .collect();
-        let metadata = HashMap::from([(ENTRY.to_owned(), value.to_string())]);
+        let text = value.to_string();
+        let digest = digest(
+            &text,
+            lists
+                .iter()
+                .map(|(name, bytes, _)| (name.as_str(), bytes.as_slice())),
+        );
+        let metadata = HashMap::from([(ENTRY.to_owned(), text), (DIGEST.to_owned(), digest.to_string())]);
         let written = |e: safetensors::SafeTensorError| stored(format!("cannot be written: {e}"));
         let bytes = safetensors::serialize(views.map_err(written)?, Some(metadata)).map_err(written)?;
-        let beside = path.with_extension("partial");
-        let io = |doing| {
-            move |source| Error::Io {
-                doing,
-                path: path.to_path_buf(),
-                source,
-            }
-        };
-        let mut file = fs::File::create(&beside).map_err(io("create the file"))?;
-        file.write_all(&bytes).map_err(io("write the file"))?;
-        file.sync_all().map_err(io("write the file to disk"))?;
-        fs::rename(&beside, path).map_err(io("put the file in its place"))
+        files::write(path, &bytes).map_err(|source| Error::Io {
+            doing: "write the detector",
+            path: path.to_path_buf(),
+            source,
+        })
     }
 
     /// Reads what [`NodeModel::save`] wrote.
@@ -73,12 +76,29 @@ impl NodeModel {
         let tensors = SafeTensors::deserialize(&bytes).map_err(|e| damaged(e.to_string()))?;
         let text = header.metadata().as_ref().and_then(|m| m.get(ENTRY));
         let text = text.ok_or_else(|| damaged("it says nothing of a detector".to_owned()))?;
+        let stored = tensors.iter().map(|(name, tensor)| (name, tensor.data()));
+        let metadata = header.metadata().as_ref();
+        if metadata.and_then(|m| m.get(DIGEST)) != Some(&digest(text, stored).to_string()) {
+            return Err(damaged("its digest is not that of what it holds".to_owned()));
+        }
         let mut value: Value = serde_json::from_str(text).map_err(|e| damaged(e.to_string()))?;
         lower(&mut value, "", &tensors).map_err(damaged)?;
         let model: NodeModel = serde_json::from_value(value).map_err(|e| damaged(e.to_string()))?;
         model.check().map_err(damaged)?;
         Ok(model)
     }
+}
+
+/// The digest of the JSON and of tensors, by their names.
+fn digest<'a>(text: &str, tensors: impl Iterator<Item = (&'a str, &'a [u8])>) -> Digest {
+    let tensors: BTreeMap<&str, &[u8]> = tensors.collect();
+    let mut hasher = Hasher::new();
+    hasher.update(text.as_bytes());
+    for (name, bytes) in tensors {
+        hasher.update(name.as_bytes());
+        hasher.update(bytes);
+    }
+    hasher.finish()
 }
 
 /// Moves long lists of real numbers out of a value, by their places in it.

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use synod_core::Frame;
 use synod_detect::detector::{Detector, Kind, Sequences, Training};
 use synod_detect::{Contribution, NodeModel, Recipe, Rows};
-use synod_telemetry::Frame;
 
 const WIDTH: usize = 6;
 

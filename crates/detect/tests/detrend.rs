@@ -1,7 +1,7 @@
 //! Detectors of metrics whose slow drift is taken away, on nodes that are made here.
 
+use synod_core::Frame;
 use synod_detect::{NodeModel, Recipe};
-use synod_telemetry::Frame;
 
 const STEP: i64 = 900;
 

@@ -186,7 +186,7 @@ mod tests {
     use super::super::{Calibrator, Policy};
     use super::*;
     use crate::budget::AlarmBudget;
-    use crate::evaluate::beyond_chance;
+    use synod_evaluate::beyond_chance;
 
     /// A score to which a lasting cause adds energy.
     fn raised(score: f32, by: f32) -> f32 {

@@ -13,7 +13,7 @@ use crate::budget::AlarmBudget;
 use crate::smooth::quantile;
 
 /// Seconds of quiet between two alarms that are not one.
-pub(crate) const ONE_EVENT: i64 = 3600;
+pub const ONE_EVENT: i64 = 3600;
 
 /// What is said of one window.
 #[derive(Copy, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -69,14 +69,8 @@ impl Policy for Calibrator {
 /// Numbers between -0.5 and 0.5.
 #[cfg(test)]
 fn noise(count: usize, salt: u64) -> Vec<f32> {
-    let mut state = salt;
-    let mut next = || {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (state >> 40) as f32 / (1u64 << 24) as f32 - 0.5
-    };
-    (0..count).map(|_| next()).collect()
+    let mut random = synod_core::Random::from_state(salt);
+    (0..count).map(|_| random.uniform() as f32 - 0.5).collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! A network that reproduces what is usual, and fails at what is not.
 
 use serde::{Deserialize, Serialize};
+use synod_core::Random;
 use synod_kernels::{Activation as Kernel, Dense, Simd};
 use synod_nn::layers::Activation;
 use synod_nn::{Data, Fit, Loss, Model, Optimizer, zoo};
@@ -98,7 +99,7 @@ impl Training {
     }
 
     /// The network before training.
-    pub(crate) fn network(&self, features: usize, seed: u64) -> Result<Model> {
+    pub fn network(&self, features: usize, seed: u64) -> Result<Model> {
         let end = match self.sigmoid {
             true => Activation::Sigmoid,
             false => Activation::Identity,
@@ -107,7 +108,7 @@ impl Training {
     }
 
     /// The optimiser at a rate that does not fall.
-    pub(crate) fn constant(&self) -> Optimizer {
+    pub fn constant(&self) -> Optimizer {
         match self.optimizer {
             Rule::Adam => Optimizer::adam(self.rate),
             Rule::Rmsprop => Optimizer::rmsprop(self.rate),
@@ -115,7 +116,7 @@ impl Training {
     }
 
     /// What training minimises.
-    pub(crate) fn loss(&self) -> Loss {
+    pub fn loss(&self) -> Loss {
         match self.loss {
             Measure::Mse => Loss::Mse,
             Measure::Rmse => Loss::Rmse,
@@ -182,7 +183,7 @@ impl Autoencoder {
 
     /// A network for some features of `all`, cut out of one for all of them: exactly what that makes of rows in which the
     /// others are 0, at the outputs that remain.
-    pub(crate) fn cut(training: &Training, all: usize, parameters: &[f32], places: &[usize]) -> Autoencoder {
+    pub fn cut(training: &Training, all: usize, parameters: &[f32], places: &[usize]) -> Autoencoder {
         let whole = training.widths(all);
         let (layers, mut at, mut kept) = (whole.len() - 1, 0, vec![]);
         for (i, pair) in whole.windows(2).enumerate() {
@@ -213,7 +214,7 @@ impl Autoencoder {
     }
 
     /// The network with what its training says of features, by their errors on rows.
-    pub(crate) fn trained(mut self, training: &Training, rows: &Rows, steps: usize) -> Autoencoder {
+    pub fn trained(mut self, training: &Training, rows: &Rows, steps: usize) -> Autoencoder {
         self.steps = steps;
         if training.weigh {
             self.weigh(rows);
@@ -298,18 +299,12 @@ pub(super) fn weights(squares: &[f64], rows: usize) -> Vec<f32> {
 }
 
 /// The rows with some features set to 0, the centre; `None` if none are to be.
-pub(crate) fn hide(rows: &Rows, share: f32, seed: u64) -> Option<Vec<f32>> {
+pub fn hide(rows: &Rows, share: f32, seed: u64) -> Option<Vec<f32>> {
     if share <= 0.0 {
         return None;
     }
-    let mut state = seed ^ 0x2545_f491_4f6c_dd1d;
-    let mut next = || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 40) as f32 / (1u64 << 24) as f32
-    };
+    let mut random = Random::from_state(seed ^ 0x2545_f491_4f6c_dd1d);
+    let mut next = || (random.bits() >> 40) as f32 / (1u64 << 24) as f32;
     Some(
         rows.values()
             .iter()

@@ -135,13 +135,8 @@ mod tests {
 
     /// Two hundred features that follow two causes, each with noise of its own.
     fn rows(count: usize, broken: Option<usize>) -> Rows {
-        let mut state = 9u64;
-        let mut noise = || {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            (state >> 40) as f32 / (1u64 << 24) as f32 - 0.5
-        };
+        let mut random = synod_core::Random::from_state(9);
+        let mut noise = || random.uniform() as f32 - 0.5;
         let mut values = vec![];
         for _ in 0..count {
             let causes = [2.0 * noise(), 2.0 * noise()];

@@ -8,7 +8,7 @@ mod pca;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use autoencoder::hide;
+pub use autoencoder::hide;
 pub use autoencoder::{Autoencoder, Training};
 pub(crate) use covariance::BATCH;
 pub use covariance::Covariance;
@@ -185,7 +185,7 @@ impl Kind {
 }
 
 /// How many rows a network learns from: all but the last, or all if none are to be spared.
-pub(crate) fn learnt_from(rows: usize, spare: bool) -> usize {
+pub fn learnt_from(rows: usize, spare: bool) -> usize {
     match spare {
         true => rows - (rows as f64 * UNSEEN) as usize,
         false => rows,
@@ -193,7 +193,7 @@ pub(crate) fn learnt_from(rows: usize, spare: bool) -> usize {
 }
 
 /// Fits to all but the last rows, or to all if none are to be spared.
-pub(crate) fn held_out(
+pub fn held_out(
     rows: &Rows,
     keep: &[bool],
     spare: bool,

@@ -12,30 +12,35 @@ const FEWEST: usize = 10;
 const FEWEST_CHANGES: usize = 20;
 const ONE_SIGN: f64 = 0.98;
 
+/// One metric as a feature: how it counts, and where its values and its changes lie.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Column {
+pub struct Column {
     pub(super) name: String,
     pub(super) counter: Option<Direction>,
     pub(super) values: Scale,
     pub(super) changes: Scale,
 }
 
+/// Which way a counter counts.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Direction {
+pub enum Direction {
+    /// It grows.
     Up,
+    /// It shrinks.
     Down,
 }
 
 /// Centre and width of a quantity.
 #[derive(Copy, Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Scale {
+pub struct Scale {
     centre: f32,
     width: f32,
 }
 
 impl Scale {
-    pub(super) fn new(centre: f64, width: f64) -> Scale {
+    /// A width of 0 is taken to be the smallest there is.
+    pub fn new(centre: f64, width: f64) -> Scale {
         Scale {
             centre: centre as f32,
             width: (width as f32).max(f32::MIN_POSITIVE),
@@ -83,7 +88,8 @@ impl Scale {
     }
 }
 
-pub(super) fn mean_and_deviation(values: &[f32]) -> (f64, f64) {
+/// The mean of some values and their standard deviation; 0 of nothing.
+pub fn mean_and_deviation(values: &[f32]) -> (f64, f64) {
     let count = values.len().max(1) as f64;
     let mean = values.iter().map(|v| f64::from(*v)).sum::<f64>() / count;
     let square = |v: &f32| (f64::from(*v) - mean).powi(2);
@@ -91,6 +97,16 @@ pub(super) fn mean_and_deviation(values: &[f32]) -> (f64, f64) {
 }
 
 impl Column {
+    /// A metric that counts as said, with where its values and its changes lie.
+    pub fn new(name: &str, counter: Option<Direction>, values: Scale, changes: Scale) -> Column {
+        Column {
+            name: name.to_owned(),
+            counter,
+            values,
+            changes,
+        }
+    }
+
     /// Learns a metric from its training values, `step` seconds apart, or says why it is of no use.
     pub(super) fn fit(
         name: &str,
@@ -146,7 +162,7 @@ impl Column {
 }
 
 /// The values as they are or, of a counter, their growth since the value before.
-pub(super) fn growth(raw: &[f32], counter: Option<Direction>) -> Vec<f32> {
+pub fn growth(raw: &[f32], counter: Option<Direction>) -> Vec<f32> {
     let Some(direction) = counter else {
         return raw.to_vec();
     };
@@ -156,7 +172,7 @@ pub(super) fn growth(raw: &[f32], counter: Option<Direction>) -> Vec<f32> {
 }
 
 /// Up or down if almost all changes have one sign.
-pub(super) fn direction(known: &[f32]) -> Option<Direction> {
+pub fn direction(known: &[f32]) -> Option<Direction> {
     let (mut up, mut down) = (0usize, 0usize);
     for pair in known.windows(2) {
         match pair[1].total_cmp(&pair[0]) {

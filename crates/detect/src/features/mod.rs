@@ -7,15 +7,15 @@ mod settings;
 mod shared;
 
 use serde::{Deserialize, Serialize};
-use synod_telemetry::{Dropped, Frame};
+use synod_core::{Dropped, Frame};
 
+pub use column::{Column, Direction, Scale, direction, growth, mean_and_deviation};
 pub use prepared::{Past, Prepared};
 pub use settings::{FeatureSettings, Scaling};
-pub use shared::{MetricSums, Scales};
 
 use crate::error::{Error, Result};
 use crate::rows::Rows;
-use column::{Column, Counter};
+use column::Counter;
 use detrend::{Detrend, Trend};
 
 /// What of a node's windows a detector looks at.

@@ -1,6 +1,6 @@
 //! A detector between the fit of its members and the measure of its scores.
 
-use synod_telemetry::{Frame, Truth};
+use synod_core::{Frame, Truth};
 
 use super::judge::{Judge, Spread, hear};
 use super::{FEWEST_WINDOWS, NodeModel};
@@ -16,11 +16,11 @@ use crate::smooth::quantile;
 const QUARTERS: usize = 4;
 
 /// How a member is fitted: its place in the recipe, itself, its rows, and which of them to learn from.
-pub(crate) type Fit<'a> = dyn FnMut(usize, &Member, &Rows, &[bool]) -> Result<Trial> + 'a;
+pub type Fit<'a> = dyn FnMut(usize, &Member, &Rows, &[bool]) -> Result<Trial> + 'a;
 
 /// Members that are fitted, and what they said of the training windows.
 #[derive(Clone, Debug)]
-pub(crate) struct Draft {
+pub struct Draft {
     node: NodeModel,
     typical: bool,
     healthy: Vec<bool>,
@@ -31,11 +31,13 @@ pub(crate) struct Draft {
 
 /// What a node found some quantity to be, and how sure it is of that.
 #[derive(Copy, Clone, Debug, PartialEq)]
-pub(crate) struct Found {
-    pub(crate) spread: Spread,
+pub struct Found {
+    /// Where its middle and its 98th percentile lie.
+    pub spread: Spread,
     /// The variance of its 98th percentile, if it had watched at another time.
-    pub(crate) doubt: f64,
-    pub(crate) windows: f64,
+    pub doubt: f64,
+    /// Windows behind it.
+    pub windows: f64,
 }
 
 impl Found {
@@ -58,9 +60,11 @@ impl Found {
 
 /// What others found, and how much a node's own finding counts against it, from 0 to 1.
 #[derive(Copy, Clone, Debug, PartialEq)]
-pub(crate) struct Mark {
-    pub(crate) spread: Spread,
-    pub(crate) own: f32,
+pub struct Mark {
+    /// What others found.
+    pub spread: Spread,
+    /// How much the node's own finding counts.
+    pub own: f32,
 }
 
 impl Mark {
@@ -71,9 +75,11 @@ impl Mark {
 
 /// What others found their members and their scores to be.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Marks {
-    pub(crate) members: Vec<Mark>,
-    pub(crate) unit: Option<Mark>,
+pub struct Marks {
+    /// One for every member, in the order of the recipe; none if others say nothing.
+    pub members: Vec<Mark>,
+    /// What measures the scores.
+    pub unit: Option<Mark>,
 }
 
 impl Marks {
@@ -88,7 +94,7 @@ impl Marks {
 }
 
 /// Which training windows are not known to be anomalous; an error if they are too few to learn from.
-pub(crate) fn healthy(frame: &Frame) -> Result<Vec<bool>> {
+pub fn healthy(frame: &Frame) -> Result<Vec<bool>> {
     let healthy: Vec<bool> = frame.truth().iter().map(|t| *t != Truth::Anomalous).collect();
     let count = healthy.iter().filter(|h| **h).count();
     match count >= FEWEST_WINDOWS {
@@ -104,7 +110,7 @@ pub(crate) fn healthy(frame: &Frame) -> Result<Vec<bool>> {
 
 impl Draft {
     /// Fits every member to its view of a frame.
-    pub(crate) fn fit(
+    pub fn fit(
         frame: &Frame,
         recipe: &Recipe,
         features: Features,
@@ -151,7 +157,7 @@ impl Draft {
     }
 
     /// What each member's levels are on healthy windows, unseen if possible.
-    pub(crate) fn members(&self) -> Vec<Found> {
+    pub fn members(&self) -> Vec<Found> {
         let found = |(levels, from): &(Vec<f32>, usize)| {
             let from = if *from < levels.len() { *from } else { 0 };
             let pairs = levels[from..].iter().zip(&self.healthy[from..]);
@@ -162,18 +168,18 @@ impl Draft {
     }
 
     /// What the scores are, if members are measured by some marks.
-    pub(crate) fn unit(&self, marks: Option<&Marks>) -> Found {
+    pub fn unit(&self, marks: Option<&Marks>) -> Found {
         let measured = self.scores(marks, None);
         Found::of(&measured, self.unit_of(&measured))
     }
 
     /// Healthy windows behind it.
-    pub(crate) fn windows(&self) -> f64 {
+    pub fn windows(&self) -> f64 {
         self.node.trained_on as f64
     }
 
     /// The detector, whose scores are measured by itself and, as far as they count, by others.
-    pub(crate) fn finish(mut self, marks: Option<&Marks>) -> NodeModel {
+    pub fn finish(mut self, marks: Option<&Marks>) -> NodeModel {
         let silence = self.node.silence.then_some(self.silence.as_slice());
         let (mut reference, measured) = (self.scores(marks, silence), self.scores(marks, None));
         for (i, (judge, (levels, from))) in self.node.members.iter_mut().zip(&self.levels).enumerate() {
@@ -263,11 +269,8 @@ mod tests {
 
     /// Four days of twelve metrics, with what some cause does to them.
     fn days(silent: std::ops::Range<usize>, seed: u64) -> Frame {
-        let mut state = seed;
-        let mut noise = move || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (state >> 40) as f32 / (1u64 << 24) as f32 - 0.5
-        };
+        let mut random = synod_core::Random::from_state(seed);
+        let mut noise = move || random.uniform() as f32 - 0.5;
         let names = (0..12).map(|m| format!("m{m}")).collect();
         let mut values = vec![];
         for window in 0..400 {

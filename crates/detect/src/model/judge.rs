@@ -38,9 +38,11 @@ pub(crate) struct Judge {
 
 /// The middle of a distribution and the distance to its 98th percentile.
 #[derive(Copy, Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Spread {
-    pub(crate) middle: f32,
-    pub(crate) distance: f32,
+pub struct Spread {
+    /// The middle.
+    pub middle: f32,
+    /// How far above it the 98th percentile lies.
+    pub distance: f32,
 }
 
 impl Default for Spread {
@@ -50,7 +52,8 @@ impl Default for Spread {
 }
 
 impl Spread {
-    pub(crate) fn new(middle: f32, distance: f32) -> Spread {
+    /// A distance below 0.05 is taken to be 0.05.
+    pub fn new(middle: f32, distance: f32) -> Spread {
         let distance = distance.max(0.05);
         Spread { middle, distance }
     }

@@ -12,8 +12,9 @@ use crate::features::Features;
 use crate::habits::Habits;
 use crate::recipe::Recipe;
 use crate::scorer::{Memory, Scored, Work};
-pub(crate) use draft::{Draft, Fit, Found, Mark, Marks, healthy};
-pub(crate) use judge::{Judge, Quiet, SILENCE, Spread, together};
+pub use draft::{Draft, Fit, Found, Mark, Marks, healthy};
+pub use judge::Spread;
+pub(crate) use judge::{Judge, Quiet, SILENCE, together};
 
 /// Fewer windows than this teach nothing.
 pub(crate) const FEWEST_WINDOWS: usize = 50;
@@ -51,7 +52,8 @@ impl NodeModel {
         Ok(NodeModel::draft(frame, recipe)?.finish(None))
     }
 
-    pub(crate) fn draft(frame: &Frame, recipe: &Recipe) -> Result<Draft> {
+    /// Its members fitted and its scores not yet measured, so that others can have a word in that.
+    pub fn draft(frame: &Frame, recipe: &Recipe) -> Result<Draft> {
         let healthy = healthy(frame)?;
         let features = Features::fit(frame, &recipe.features)?;
         let habits = Habits::learn(&features.prepare(frame), &healthy, features.width());

@@ -1,7 +1,7 @@
 //! What scoring remembers from one window to the next, and the work of one window.
 
 use serde::{Deserialize, Serialize};
-use synod_telemetry::Frame;
+use synod_core::Frame;
 
 use super::Scored;
 use super::recent::Recent;

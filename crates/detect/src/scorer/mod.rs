@@ -6,7 +6,7 @@ mod recent;
 
 use std::sync::Arc;
 
-use synod_telemetry::Frame;
+use synod_core::Frame;
 
 pub use explain::Contribution;
 pub(crate) use memory::{Memory, Work};

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use serde::Deserialize;
 use synod_detect::features::Scaling;
-use synod_detect::{AlarmBudget, Recipe, Split};
+use synod_detect::{AlarmBudget, Recipe};
+use synod_evaluate::Split;
 use synod_telemetry::sources::m100;
 use toml::Spanned;
 

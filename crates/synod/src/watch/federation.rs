@@ -2,9 +2,10 @@
 
 use anyhow::Result;
 use serde::Deserialize;
-use synod_detect::federated::{Averaging, Choice, Keep, ROUNDS, Recent, Together};
-use synod_detect::{Backtest, History, Learner, Outcome, Recipe};
+use synod_detect::{History, Keep, Learner, Recipe};
+use synod_evaluate::{Backtest, Outcome, Recent};
 use synod_federate::strategy;
+use synod_fleet::{Averaging, Choice, ROUNDS, Together};
 
 use super::progress::Progress;
 use super::table::Arm;

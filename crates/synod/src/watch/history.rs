@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use synod_detect::{History, Split, SplitKind};
+use synod_detect::{Error, History};
+use synod_evaluate::{Split, SplitKind};
 use synod_synthetic::{Cluster, ClusterOptions};
 use synod_telemetry::sources::{Table, records};
 use synod_telemetry::{Frame, Truth, load_glob};
@@ -62,10 +63,13 @@ impl History for Synthetic {
     }
 
     fn node(&self, index: usize) -> synod_detect::Result<(Frame, Frame, Vec<String>)> {
-        let frame = self.cluster.node(index)?;
+        let frame = self.cluster.node(index).map_err(Error::outside)?;
         let (train, mut test) = self.split.apply(&frame, self.seed.wrapping_add(index as u64))?;
         if self.judged == Judged::Exact {
-            let mut truth = self.cluster.exact_truth(index, test.times())?;
+            let mut truth = self
+                .cluster
+                .exact_truth(index, test.times())
+                .map_err(Error::outside)?;
             // Operators know when they are at work on the machine; nobody judges alarms then.
             let at_work = |time: i64| {
                 self.cluster
@@ -79,7 +83,7 @@ impl History for Synthetic {
                 .zip(&mut truth)
                 .filter(|(time, _)| at_work(**time));
             known.for_each(|(_, truth)| *truth = Truth::Unknown);
-            test = test.with_truth(truth).map_err(synod_telemetry::Error::from)?;
+            test = test.with_truth(truth)?;
         }
         Ok((train, test, vec![]))
     }
@@ -181,13 +185,16 @@ impl History for Files {
                     label,
                     ..self.train.clone()
                 };
-                let first = labelled.load(train).or_else(|_| excluded.load(train))?;
-                let second = self.test.load(test)?;
+                let first = labelled
+                    .load(train)
+                    .or_else(|_| excluded.load(train))
+                    .map_err(Error::outside)?;
+                let second = self.test.load(test).map_err(Error::outside)?;
                 let notes = first.notes.into_iter().chain(second.notes).collect();
                 Ok((first.frame, second.frame, notes))
             }
             Source::Whole(file) => {
-                let whole = self.test.load(file)?;
+                let whole = self.test.load(file).map_err(Error::outside)?;
                 let (train, test) = self
                     .split
                     .apply(&whole.frame, self.seed.wrapping_add(index as u64))?;

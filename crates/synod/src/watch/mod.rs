@@ -1,5 +1,6 @@
 //! `synod backtest`, and `synod train` on a configuration of what to watch.
 
+mod choice;
 pub(crate) mod config;
 mod federation;
 mod history;

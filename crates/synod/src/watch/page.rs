@@ -4,14 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use synod_detect::evaluate::EventKind;
-use synod_detect::report::{
+use synod_detect::Alarm as Found;
+use synod_detect::{AlarmBudget, History};
+use synod_evaluate::{EventKind, NodeResult, peers};
+use synod_insight::report::{
     Alarm, AlarmPeriod, Arm, Cause, DroppedMetric, Example, Heatmap, Improvement, NodeSeries, Period, Report,
-    chosen,
 };
-use synod_detect::{Alarm as Found, AlarmBudget, History, NodeResult, peers};
 use synod_telemetry::Truth;
 
+use super::choice::{CHOOSING, chosen};
 use super::table;
 
 /// Alarms shown, and pictures of nodes.
@@ -94,12 +95,14 @@ fn arm(arm: &table::Arm) -> Arm {
 }
 
 fn improvement(comparison: &table::Comparison<'_>) -> Improvement {
+    let chosen = chosen(&comparison.arm.choices);
     Improvement {
         arm: comparison.arm.name.clone(),
         against: comparison.against.name.clone(),
         mean: comparison.mean.clone(),
         differences: comparison.differences.clone(),
-        chosen: chosen(&comparison.arm.choices),
+        choosing: chosen.is_some().then(|| CHOOSING.to_owned()),
+        chosen,
     }
 }
 

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde_json::json;
-use synod_detect::{AlarmBudget, Alone, Backtest, History, Recipe, SplitKind};
+use synod_detect::{AlarmBudget, Alone, History, Recipe};
+use synod_evaluate::{Backtest, SplitKind};
 
 use super::config::{Config, Judged, Kind};
 use super::progress::Progress;
@@ -92,7 +93,7 @@ pub(crate) fn run(request: &Request<'_>) -> Result<()> {
         budget: alarm,
     };
     let report = page::report(&context, &arms, &comparisons, &*nodes)?;
-    let page = synod_detect::report::page(&report);
+    let page = synod_insight::report::page(&report);
     put(&folder.join("report.html"), page.as_bytes())?;
     let mut out = std::io::stdout().lock();
     if request.json {
@@ -260,10 +261,5 @@ fn write_folder(
 }
 
 fn put(path: &Path, bytes: &[u8]) -> Result<()> {
-    let beside = path.with_extension("partial");
-    let writing = || format!("cannot write {}", path.display());
-    let mut file = fs::File::create(&beside).with_context(writing)?;
-    file.write_all(bytes).with_context(writing)?;
-    file.sync_all().with_context(writing)?;
-    fs::rename(&beside, path).with_context(writing)
+    synod_core::files::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
 }

@@ -4,10 +4,14 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use serde_json::{Map, Value, json};
-use synod_detect::evaluate::{Bootstrap, Mean, Metrics, beyond_chance, difference, mean_difference};
-use synod_detect::federated::Choice;
-use synod_detect::report::{CHOOSING, chosen, listed, worst};
-use synod_detect::{AlarmBudget, NodeResult, Outcome};
+use synod_detect::AlarmBudget;
+use synod_evaluate::{
+    Bootstrap, Mean, Metrics, NodeResult, Outcome, beyond_chance, difference, mean_difference,
+};
+use synod_fleet::Choice;
+use synod_insight::report::{listed, worst};
+
+use super::choice::{CHOOSING, chosen};
 
 /// An arm of a comparison: a detector, its alarms and what came of it.
 pub(crate) struct Arm {
