@@ -60,10 +60,13 @@ mod tests {
     }
 
     #[test]
-    fn a_node_with_few_rows_gains_from_its_like_and_loses_from_others() {
-        let (own, keep) = (rows(40, 1, false), [true; 40]);
-        assert!(gain(&own, &keep, &prior(&rows(2000, 2, false))) > 0.0);
-        assert!(gain(&own, &keep, &prior(&rows(2000, 2, true))) < -0.1);
+    fn a_node_with_few_rows_tells_its_like_from_others() {
+        for seed in 0..8 {
+            let (own, keep) = (rows(40, seed, false), [true; 40]);
+            let of_kind = |other| gain(&own, &keep, &prior(&rows(2000, 100 + seed, other)));
+            let (like, unlike) = (of_kind(false), of_kind(true));
+            assert!(unlike < -0.05 && like > unlike + 0.05, "{seed}: {like} {unlike}");
+        }
     }
 
     #[test]
