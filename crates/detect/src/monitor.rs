@@ -14,9 +14,6 @@ use crate::scorer::{Memory, Scored, Scorer};
 /// What a stored state begins with: its kind and its version.
 const KIND: &[u8] = b"synod state 1\n";
 
-/// A larger state is none of ours.
-const LARGEST: usize = 1 << 30;
-
 /// A scorer and the alarms that come of it.
 #[derive(Debug)]
 pub struct Monitor<P = Calibrator> {
@@ -40,6 +37,11 @@ struct Read<P> {
     model: Digest,
     memory: Memory,
     episodes: Episodes<P>,
+}
+
+impl Monitor {
+    /// No state is larger, in bytes.
+    pub const LARGEST: u64 = 1 << 30;
 }
 
 impl<P: Policy> Monitor<P> {
@@ -116,7 +118,10 @@ impl<P: Policy> Monitor<P> {
     /// Goes on from what [`Monitor::save`] gave, with the detector that was at work then. The node must be the one named.
     pub fn resume(node: &str, model: Arc<NodeModel>, bytes: &[u8]) -> Result<Monitor<P>> {
         let bad = |problem: String| Err(Error::State(problem));
-        let Some(rest) = bytes.strip_prefix(KIND).filter(|_| bytes.len() <= LARGEST) else {
+        let Some(rest) = bytes
+            .strip_prefix(KIND)
+            .filter(|_| bytes.len() as u64 <= Monitor::LARGEST)
+        else {
             return bad("is no state of this version".into());
         };
         let Some((digest, payload)) = rest.split_at_checked(32) else {
