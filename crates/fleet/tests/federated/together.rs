@@ -50,9 +50,10 @@ impl History for Unlike {
 fn nodes_that_are_not_alike_choose_to_learn_alone_and_are_as_alone() {
     let ([alone, together, chosen], choices) = compare(2, &Unlike(Site::new(6, 20)), &|| {});
     assert!(choices.iter().all(|c| !c.federated), "{choices:?}");
-    for i in 0..6 {
-        assert_eq!(choices[i].node, chosen.nodes[i].node);
-        assert_eq!(chosen.nodes[i].scores, alone.nodes[i].scores);
+    assert_eq!([choices.len(), chosen.nodes.len(), alone.nodes.len()], [6; 3]);
+    for (choice, (chosen, alone)) in choices.iter().zip(chosen.nodes.iter().zip(&alone.nodes)) {
+        assert_eq!(choice.node, chosen.node);
+        assert_eq!(chosen.scores, alone.scores);
     }
     assert_ne!(alone.nodes[1].scores, together.nodes[1].scores);
     let ([_, together, chosen], choices) = compare(2, &Site::new(6, 20), &|| {});
