@@ -55,8 +55,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (test, mut opened) = (node(400..430)?, vec![]);
     // Stored and taken up again in the middle of it.
     for part in [0..401, 401..600] {
-        monitor.advance(&test.slice(part), &mut |_, _, change| {
-            if let Some(Change::Opened(alarm)) = change {
+        monitor.advance(&test.slice(part), &mut |judged| {
+            if let Some(Change::Opened(alarm)) = judged.change {
                 opened.push(alarm);
             }
         })?;

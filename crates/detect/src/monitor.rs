@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use synod_core::{Digest, Frame};
 
-use crate::calibrate::{Calibrator, Policy};
+use crate::calibrate::{Calibrator, Policy, Verdict};
 use crate::episodes::{Change, Episodes};
 use crate::error::{Error, Result};
 use crate::model::NodeModel;
@@ -13,6 +13,17 @@ use crate::scorer::{Memory, Scored, Scorer};
 
 /// What a stored state begins with: its kind and its version.
 const KIND: &[u8] = b"synod state 1\n";
+
+/// What a window came to.
+#[derive(Clone, Debug)]
+pub struct Judged<'a> {
+    /// Its score, and the metrics behind it if asked for.
+    pub scored: &'a Scored<'a>,
+    /// What the policy said of it.
+    pub verdict: Verdict,
+    /// What it changed about the node's alarm.
+    pub change: Option<Change>,
+}
 
 /// A scorer and the alarms that come of it.
 #[derive(Debug)]
@@ -87,17 +98,17 @@ impl<P: Policy> Monitor<P> {
         Ok((scored, change))
     }
 
-    /// The windows of a frame; calls `each` with the score of every one, the alarms by then and what the window changed about
-    /// them.
-    pub fn advance(
-        &mut self,
-        frame: &Frame,
-        each: &mut dyn FnMut(&Scored<'_>, &Episodes<P>, Option<Change>),
-    ) -> Result<()> {
+    /// The windows of a frame; calls `each` with what every one came to.
+    pub fn advance(&mut self, frame: &Frame, each: &mut dyn FnMut(Judged<'_>)) -> Result<()> {
         let Monitor { scorer, episodes } = self;
         scorer.advance(frame, &mut |scored| {
             let change = episodes.push(scored);
-            each(scored, episodes, change);
+            let verdict = episodes.verdict();
+            each(Judged {
+                scored,
+                verdict,
+                change,
+            });
         })
     }
 

@@ -104,7 +104,7 @@ fn the_state_of_a_node_is_bounded() {
         monitor.save().expect("stored").len()
     };
     let (first, later, much_later) = (push(0, 100), push(100, 3200), push(3200, 9000));
-    println!(
+    eprintln!(
         "a node of {metrics} metrics: {first} bytes after 100 windows, {later} after 3,200, {much_later} after 9,000"
     );
     // Thirty bytes per metric, eleven windows of six bytes per metric, 2,880 and 960 scores.

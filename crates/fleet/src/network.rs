@@ -49,7 +49,7 @@ impl Averaging {
             done();
             node
         };
-        let nodes = in_order(0..history.nodes(), threads, &prepare);
+        let nodes = in_order(0..history.nodes(), threads, prepare);
         let tables = Tables::of(nodes.iter().flatten(), training, recipe.seed);
         let done = || (1..super::ROUNDS).for_each(|_| done());
         let (parameters, steps) =

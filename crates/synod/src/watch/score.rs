@@ -135,19 +135,16 @@ impl ScoreCommand {
         let known = last.map_or(0, |last| frame.times().partition_point(|time| *time <= last));
         let (mut alarms, mut lines): (Vec<Alarm>, _) = (vec![], vec![]);
         alarms.extend(monitor.episodes().open().cloned());
-        monitor.advance(
-            &frame.slice(known..frame.rows()),
-            &mut |scored, episodes, change| {
-                if let Some(change) = change {
-                    take(&mut alarms, change);
-                }
-                if let Some(verdict) = episodes.verdict().filter(|_| self.windows) {
-                    let (at, score, threshold) = (scored.at, scored.score, verdict.threshold);
-                    let alarm = u8::from(verdict.alarm);
-                    lines.push(format!("{node},{at},{score:.4},{threshold:.4},{alarm}"));
-                }
-            },
-        )?;
+        monitor.advance(&frame.slice(known..frame.rows()), &mut |judged| {
+            if let Some(change) = judged.change {
+                take(&mut alarms, change);
+            }
+            if self.windows {
+                let (at, score) = (judged.scored.at, judged.scored.score);
+                let (threshold, alarm) = (judged.verdict.threshold, u8::from(judged.verdict.alarm));
+                lines.push(format!("{node},{at},{score:.4},{threshold:.4},{alarm}"));
+            }
+        })?;
         // The open alarm has come further since it last changed.
         if let (Some(open), Some(last)) = (monitor.episodes().open(), alarms.last_mut()) {
             *last = open.clone();
