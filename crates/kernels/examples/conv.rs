@@ -93,7 +93,8 @@ fn main() {
             bias: Some(&bias),
             ..ConvEpilogue::default()
         };
-        let packed = conv.pack(simd, &w);
+        let mut packed = Buffer::zeroed(conv.packed_len(simd));
+        conv.pack_into(simd, &w, &mut packed);
         let mut space = Buffer::zeroed(conv.forward_workspace(simd, 1));
         let forward = speed(&conv, || {
             conv.forward(simd, &x, Filter::Plain(&w), &epilogue, &mut y, 1, &mut space)
@@ -102,7 +103,7 @@ fn main() {
             conv.forward(
                 simd,
                 &x,
-                Filter::Packed(&packed),
+                Filter::Panels(&packed),
                 &epilogue,
                 &mut y,
                 1,

@@ -74,8 +74,9 @@ fn times(simd: Simd, conv: &Conv, shortcut: bool, threads: usize) -> [f64; 3] {
         residual: shortcut.then_some(&dy),
         activation: Activation::Relu,
     };
-    let packed = conv.pack(simd, &w);
-    let filter = Filter::Packed(&packed);
+    let mut packed = Buffer::zeroed(conv.packed_len(simd));
+    conv.pack_into(simd, &w, &mut packed);
+    let filter = Filter::Panels(&packed);
     let mut space = Buffer::zeroed(conv.packed_workspace(simd, threads));
     let forward = fastest(|| conv.forward(simd, &x, filter, &epilogue, &mut y, threads, &mut space));
     let mut space = Buffer::zeroed(conv.input_gradient_workspace(simd, threads));

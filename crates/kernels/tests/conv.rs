@@ -317,17 +317,18 @@ fn threads_and_packing_do_not_change_a_bit() {
         let dy = random.numbers(conv.output_len());
         let plain = ConvEpilogue::default();
         for simd in levels() {
-            let packed = conv.pack(simd, &w);
+            let mut packed = vec![0.0; conv.packed_len(simd)];
+            conv.pack_into(simd, &w, &mut packed);
             let y = forward(&conv, simd, &x, Filter::Plain(&w), &plain, 1);
             let dx = input_gradient(&conv, simd, &dy, &w, Gate::Open, 1);
             let dw = weight_gradient(&conv, simd, &x, &dy, 1);
             assert!(
-                y == forward(&conv, simd, &x, Filter::Packed(&packed), &plain, 1),
+                y == forward(&conv, simd, &x, Filter::Panels(&packed), &plain, 1),
                 "{conv:?}"
             );
             for threads in [2, 3] {
                 assert!(
-                    y == forward(&conv, simd, &x, Filter::Packed(&packed), &plain, threads),
+                    y == forward(&conv, simd, &x, Filter::Panels(&packed), &plain, threads),
                     "{conv:?}"
                 );
                 assert!(
@@ -349,35 +350,19 @@ fn packed_weights_serve_any_batch() {
         random.numbers(conv(4).input_len()),
     );
     let simd = Simd::best();
-    let packed = conv(1).pack(simd, &w);
+    let mut packed = vec![0.0; conv(1).packed_len(simd)];
+    conv(1).pack_into(simd, &w, &mut packed);
     let four = forward(
         &conv(4),
         simd,
         &x,
-        Filter::Packed(&packed),
+        Filter::Panels(&packed),
         &ConvEpilogue::default(),
         1,
     );
     assert_eq!(
         four,
         forward(&conv(4), simd, &x, Filter::Plain(&w), &ConvEpilogue::default(), 1)
-    );
-}
-
-#[test]
-#[should_panic(expected = "weights packed for")]
-fn weights_packed_for_another_convolution_are_refused() {
-    let conv = Conv::new(Geometry::new([1, 6, 6, 5], [3, 3], 7)).unwrap();
-    let other = Conv::new(Geometry::new([1, 6, 6, 5], [3, 2], 7)).unwrap();
-    let packed = other.pack(Simd::best(), &vec![0.0; other.weight_len()]);
-    let x = vec![0.0; conv.input_len()];
-    forward(
-        &conv,
-        Simd::best(),
-        &x,
-        Filter::Packed(&packed),
-        &ConvEpilogue::default(),
-        1,
     );
 }
 

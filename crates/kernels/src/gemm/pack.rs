@@ -2,9 +2,8 @@
 
 use std::ops::Range;
 
-use super::{Matrix, blocking::Blocking};
+use super::Matrix;
 use crate::{
-    buffer::Buffer,
     level::{Kernel, Simd},
     vector::{Vector, load_up_to},
 };
@@ -203,51 +202,5 @@ unsafe fn gather(
                 *to.add(d * panel + r) = value;
             }
         }
-    }
-}
-
-/// A right operand packed once for many products at one level.
-#[derive(Clone, Debug)]
-pub struct Packed {
-    simd: Simd,
-    k: usize,
-    n: usize,
-    data: Buffer,
-}
-
-impl Packed {
-    /// Packs the `k x n` matrix `b`.
-    pub fn pack_b(simd: Simd, k: usize, n: usize, b: Matrix<'_>) -> Packed {
-        b.check(k, n, "b");
-        let blocking = Blocking::new(simd, 1, n, k, 1);
-        let panel = blocking.tile_columns;
-        let width = n.next_multiple_of(panel);
-        let mut data = Buffer::zeroed(width * k);
-        let source = MatrixPack::new(simd, b.transposed());
-        for start in (0..k).step_by(blocking.depth) {
-            let end = (start + blocking.depth).min(k);
-            source.pack(0..n, start..end, panel, &mut data[start * width..end * width]);
-        }
-        Packed { simd, k, n, data }
-    }
-
-    /// Rows of the operand.
-    pub fn k(&self) -> usize {
-        self.k
-    }
-
-    /// Columns of the operand.
-    pub fn n(&self) -> usize {
-        self.n
-    }
-
-    pub(super) fn simd(&self) -> Simd {
-        self.simd
-    }
-
-    /// The panels from `column` on, a multiple of the tile's columns, of the block of `depth`.
-    pub(super) fn panels(&self, column: usize, depth: Range<usize>, tile_columns: usize) -> &[f32] {
-        let width = self.n.next_multiple_of(tile_columns);
-        &self.data[depth.start * width + column * depth.len()..depth.end * width]
     }
 }
