@@ -53,7 +53,7 @@ proptest! {
     ) {
         let skew = Skew { by: strength, minimum };
         let rows = Rows::labelled(&labels).with_groups(&labels);
-        let groups = rows.natural_clients().unwrap();
+        let groups = labels.iter().collect::<BTreeSet<_>>().len();
         // With the number of clients, and of rows that are needed if that is known.
         let all = [
             (Division::Iid, clients, Some(clients)),
@@ -187,7 +187,6 @@ fn sizes_of_a_power_law_follow_their_rank() {
 fn natural_clients_are_groups_in_order() {
     let groups = [7, 3, 7, 900, 3, 7];
     let rows = Rows::grouped(&groups);
-    assert_eq!(rows.natural_clients(), Some(3));
     let partition = Division::Natural.divide(&rows, 3, 0).unwrap();
     assert_eq!(rows_of(&*partition, 0), [1, 4]);
     assert_eq!(rows_of(&*partition, 1), [0, 2, 5]);
@@ -231,7 +230,6 @@ fn measures_match_their_definitions() {
     assert!((measures.gini - 0.1).abs() < 1e-12);
     let skew = measures.labels.clone().unwrap();
     assert!((skew.total_variation - (0.3 + 0.2) / 2.0).abs() < 1e-12);
-    assert!((skew.earth_mover() - 0.5).abs() < 1e-12);
     let (p, q) = (0.2f64, 0.8f64);
     let first = ((0.5f64.sqrt() - p.sqrt()).powi(2) + (0.5f64.sqrt() - q.sqrt()).powi(2)) / 2.0;
     let second = (p + (1.0 - q.sqrt()).powi(2)) / 2.0;

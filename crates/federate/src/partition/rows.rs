@@ -1,7 +1,5 @@
 //! What is known about rows before they are divided.
 
-use std::collections::BTreeSet;
-
 use crate::{Error, Result};
 
 /// Rows by number, with the label or the group of each if there is one.
@@ -54,12 +52,6 @@ impl<'a> Rows<'a> {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.count == 0
-    }
-
-    /// How many clients [`Division::Natural`](super::Division::Natural) gives.
-    pub fn natural_clients(&self) -> Option<usize> {
-        let groups = self.groups?;
-        Some(groups.iter().collect::<BTreeSet<_>>().len())
     }
 
     pub(super) fn check(&self) -> Result<()> {
