@@ -214,7 +214,7 @@ impl Worker {
     }
 
     /// Takes back a vector that [`Worker::train`] gave, for the next one.
-    pub fn recycle(&mut self, weights: Vec<f32>) {
+    pub(crate) fn recycle(&mut self, weights: Vec<f32>) {
         self.spare = weights;
     }
 

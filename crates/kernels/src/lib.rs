@@ -33,7 +33,7 @@ pub use buffer::{Buffer, Span};
 pub use chain::{Access, Binary, Chain, ChainError, Instr, Reg, Source, Unary};
 pub use conv::{Conv, ConvEpilogue, Filter, Geometry, GeometryError};
 pub use dense::{Activation, Dense, Gate};
-pub use gemm::{Bias, Epilogue, Matrix, Pack, Sum, gemm, gemm_with, gemm_workspace};
+pub use gemm::{Bias, Epilogue, Matrix, Sum, gemm, gemm_workspace};
 pub use int8::{ByteFilter, ByteResults, ByteWorkspace, Requantise, add_bytes, dequantise, quantise};
 pub use layout::{Ahead, gather_rows, transpose};
 pub use level::{Level, LevelError, Simd};

@@ -42,7 +42,7 @@ impl Layout {
     }
 
     /// The view that holds element `index` of the flat buffer.
-    pub fn entry_at(&self, index: usize) -> Option<&Entry> {
+    pub(crate) fn entry_at(&self, index: usize) -> Option<&Entry> {
         self.entries.iter().find(|e| e.range.contains(&index))
     }
 

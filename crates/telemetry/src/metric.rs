@@ -128,7 +128,7 @@ pub fn metric(name: &str, stated: Option<Kind>) -> Metric {
 
 /// A name without blanks or control characters: `CPU 1 Temp` is `CPU_1_Temp`, so that a name is one word everywhere.
 /// What stands inside quotes, the value of a label, stays as it is.
-pub fn canonical(name: &str) -> String {
+pub(crate) fn canonical(name: &str) -> String {
     let (mut out, mut quoted, mut escaped) = (String::with_capacity(name.len()), false, false);
     for c in name.trim().chars() {
         if c == '"' && !escaped {

@@ -94,7 +94,7 @@ impl Settings {
     }
 
     /// As [`check`](Settings::check), and fails if so many clients are too few for a round to commit.
-    pub fn check_for(&self, clients: u64) -> Result<()> {
+    pub(crate) fn check_for(&self, clients: u64) -> Result<()> {
         self.check()?;
         let needed = self.minimum();
         if needed as u64 > clients {
@@ -106,7 +106,7 @@ impl Settings {
     }
 
     /// The clients that a round invites.
-    pub fn invited(&self) -> usize {
+    pub(crate) fn invited(&self) -> usize {
         share(self.goal, self.over_selection).max(self.goal)
     }
 

@@ -23,7 +23,7 @@ impl Span {
     }
 
     /// This stretch in seconds.
-    pub fn as_seconds(self) -> f64 {
+    pub(crate) fn as_seconds(self) -> f64 {
         self.0 as f64 / 1000.0
     }
 

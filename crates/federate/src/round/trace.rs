@@ -151,7 +151,7 @@ impl Behaviour {
     }
 
     /// What a client can do.
-    pub fn capability(&self, seed: u64, client: ClientId) -> Capability {
+    pub(crate) fn capability(&self, seed: u64, client: ClientId) -> Capability {
         let mut random = Random::new(seed, &[CLIENT, client.0]);
         let mut around = |median: f64, spread: f64| median * (spread * random.normal()).exp();
         Capability {

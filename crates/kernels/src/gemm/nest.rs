@@ -3,8 +3,9 @@
 use std::ops::Range;
 
 use super::{
-    Bias, Epilogue, Pack, Sum,
+    Bias, Epilogue, Sum,
     blocking::{ALIGNMENT, Blocking},
+    pack::MatrixPack,
     start::Start,
     tile::{Panels, Stage},
 };
@@ -14,8 +15,8 @@ use crate::{level::Simd, share::on_threads_with};
 pub(super) struct Job<'a> {
     simd: Simd,
     size: [usize; 3],
-    a: &'a dyn Pack,
-    b: &'a dyn Pack,
+    a: &'a MatrixPack<'a>,
+    b: &'a MatrixPack<'a>,
     c: *mut f32,
     epilogue: &'a Epilogue<'a>,
 }
@@ -27,8 +28,8 @@ impl<'a> Job<'a> {
     pub(super) fn new(
         simd: Simd,
         size: [usize; 3],
-        a: &'a dyn Pack,
-        b: &'a dyn Pack,
+        a: &'a MatrixPack<'a>,
+        b: &'a MatrixPack<'a>,
         c: &'a mut [f32],
         epilogue: &'a Epilogue<'a>,
     ) -> Job<'a> {

@@ -8,14 +8,6 @@ use crate::{
     vector::{Vector, load_up_to},
 };
 
-/// An operand of a product that can write itself in panels, such as the patches of an image.
-pub trait Pack: Sync {
-    /// Writes `rows` (of the left operand; columns of the right one) in panels of `panel` rows: element `(row, d)` goes
-    /// to `out[(p * depth.len() + d) * panel + r]`, with `p` and `r` quotient and remainder of `row` by `panel`, all
-    /// counted from the starts of the ranges. The rows missing in the last panel are written as zeros.
-    fn pack(&self, rows: Range<usize>, depth: Range<usize>, panel: usize, out: &mut [f32]);
-}
-
 /// A strided matrix as an operand. Its bounds are checked by whoever makes it.
 pub(super) struct MatrixPack<'a> {
     simd: Simd,
@@ -26,10 +18,11 @@ impl<'a> MatrixPack<'a> {
     pub(super) fn new(simd: Simd, matrix: Matrix<'a>) -> MatrixPack<'a> {
         MatrixPack { simd, matrix }
     }
-}
 
-impl Pack for MatrixPack<'_> {
-    fn pack(&self, rows: Range<usize>, depth: Range<usize>, panel: usize, out: &mut [f32]) {
+    /// Writes `rows` (of the left operand; columns of the right one) in panels of `panel` rows: element `(row, d)` goes
+    /// to `out[(p * depth.len() + d) * panel + r]`, with `p` and `r` quotient and remainder of `row` by `panel`, all
+    /// counted from the starts of the ranges. The rows missing in the last panel are written as zeros.
+    pub(super) fn pack(&self, rows: Range<usize>, depth: Range<usize>, panel: usize, out: &mut [f32]) {
         let panels = rows.len().div_ceil(panel);
         assert!(
             out.len() >= panels * panel * depth.len(),

@@ -116,7 +116,7 @@ impl<'a> Series<'a> {
 }
 
 /// A series' name: the metric, and its labels in the order given.
-pub fn series_name<'a>(metric: &str, labels: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+pub(crate) fn series_name<'a>(metric: &str, labels: impl Iterator<Item = (&'a str, &'a str)>) -> String {
     let mut out = metric.to_owned();
     for (i, (name, value)) in labels.enumerate() {
         out.push(if i == 0 { '{' } else { ',' });

@@ -105,7 +105,7 @@ impl Server {
 }
 
 /// Reads the answer to a range or instant query.
-pub fn read_range(
+pub(crate) fn read_range(
     body: &[u8],
     path: &Path,
     node_label: &str,

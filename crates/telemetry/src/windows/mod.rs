@@ -9,5 +9,5 @@ mod stats;
 mod stream;
 
 pub use nodes::{Keep, Nodes};
-pub use stats::{Stats, is_missing};
+pub use stats::Stats;
 pub use stream::{Counts, MetricId, Settings, WindowRow, Windows};
