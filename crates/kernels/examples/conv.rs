@@ -5,7 +5,7 @@
 use std::time::Instant;
 
 use synod_kernels::{
-    Buffer, ByteFilter, ByteResults, ByteWorkspace, Conv, ConvEpilogue, Filter, Gate, Geometry, Simd,
+    Buffer, ByteFilter, ByteResults, ByteWorkspace, Conv, ConvEpilogue, ConvWeights, Gate, Geometry, Simd,
 };
 
 fn layers() -> Vec<(String, Geometry)> {
@@ -97,13 +97,13 @@ fn main() {
         conv.pack_into(simd, &w, &mut packed);
         let mut space = Buffer::zeroed(conv.forward_workspace(simd, 1));
         let forward = speed(&conv, || {
-            conv.forward(simd, &x, Filter::Plain(&w), &epilogue, &mut y, 1, &mut space)
+            conv.forward(simd, &x, ConvWeights::Plain(&w), &epilogue, &mut y, 1, &mut space)
         });
         let reused = speed(&conv, || {
             conv.forward(
                 simd,
                 &x,
-                Filter::Panels(&packed),
+                ConvWeights::Panels(&packed),
                 &epilogue,
                 &mut y,
                 1,

@@ -31,7 +31,7 @@ mod workers;
 
 pub use buffer::{Buffer, Span};
 pub use chain::{Access, Binary, Chain, ChainError, Instr, Reg, Source, Unary};
-pub use conv::{Conv, ConvEpilogue, Filter, Geometry, GeometryError};
+pub use conv::{Conv, ConvEpilogue, ConvWeights, Geometry, GeometryError};
 pub use dense::{Activation, Dense, Gate};
 pub use gemm::{Bias, Epilogue, Matrix, Sum, gemm, gemm_workspace};
 pub use int8::{ByteFilter, ByteResults, ByteWorkspace, Requantise, add_bytes, dequantise, quantise};
@@ -40,7 +40,7 @@ pub use level::{Level, LevelError, Simd};
 pub use lstm::{Lstm, LstmCotangents, LstmInputs};
 pub use map::Map;
 pub use norm::{BatchNorm, BatchNormGiven};
-pub use pool::{Divisor, Pool, Window};
+pub use pool::{Divisor, Pool, PoolGeometry};
 pub use reduce::{Reduction, reduce, reduce_shared};
 pub(crate) use share::even_parts;
 pub use update::{Hyper, Rule, bias_update, update, update_shared};

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Random, levels, rounds};
-use synod_kernels::{Activation, Conv, ConvEpilogue, Filter, Gate, Geometry, Simd};
+use synod_kernels::{Activation, Conv, ConvEpilogue, ConvWeights, Gate, Geometry, Simd};
 
 /// Every product of a convolution: indices of the image, the weight and the result.
 fn for_each_product(conv: &Conv, mut visit: impl FnMut(usize, usize, usize)) {
@@ -172,7 +172,7 @@ fn forward(
     conv: &Conv,
     simd: Simd,
     x: &[f32],
-    w: Filter<'_>,
+    w: ConvWeights<'_>,
     epilogue: &ConvEpilogue<'_>,
     threads: usize,
 ) -> Vec<f32> {
@@ -214,7 +214,14 @@ fn forward_is_the_sum_over_the_window() {
         let mut wanted = Sums::new(conv.output_len());
         for_each_product(&conv, |i, j, k| wanted.add(k, x[i], w[j]));
         for simd in levels() {
-            let y = forward(&conv, simd, &x, Filter::Plain(&w), &ConvEpilogue::default(), 1);
+            let y = forward(
+                &conv,
+                simd,
+                &x,
+                ConvWeights::Plain(&w),
+                &ConvEpilogue::default(),
+                1,
+            );
             wanted.assert_close(&y, &format!("{conv:?} {simd:?}"));
         }
     }
@@ -281,8 +288,15 @@ fn the_epilogue_adds_activates_and_gates() {
             ][i % 4],
         };
         for simd in levels() {
-            let plain = forward(&conv, simd, &x, Filter::Plain(&w), &ConvEpilogue::default(), 1);
-            let found = forward(&conv, simd, &x, Filter::Plain(&w), &epilogue, 1);
+            let plain = forward(
+                &conv,
+                simd,
+                &x,
+                ConvWeights::Plain(&w),
+                &ConvEpilogue::default(),
+                1,
+            );
+            let found = forward(&conv, simd, &x, ConvWeights::Plain(&w), &epilogue, 1);
             for (at, (&sum, &found)) in plain.iter().zip(&found).enumerate() {
                 let mut wanted = sum + epilogue.bias.map_or(0.0, |bias| bias[at % bias.len()]);
                 wanted += epilogue.residual.map_or(0.0, |residual| residual[at]);
@@ -319,16 +333,16 @@ fn threads_and_packing_do_not_change_a_bit() {
         for simd in levels() {
             let mut packed = vec![0.0; conv.packed_len(simd)];
             conv.pack_into(simd, &w, &mut packed);
-            let y = forward(&conv, simd, &x, Filter::Plain(&w), &plain, 1);
+            let y = forward(&conv, simd, &x, ConvWeights::Plain(&w), &plain, 1);
             let dx = input_gradient(&conv, simd, &dy, &w, Gate::Open, 1);
             let dw = weight_gradient(&conv, simd, &x, &dy, 1);
             assert!(
-                y == forward(&conv, simd, &x, Filter::Panels(&packed), &plain, 1),
+                y == forward(&conv, simd, &x, ConvWeights::Panels(&packed), &plain, 1),
                 "{conv:?}"
             );
             for threads in [2, 3] {
                 assert!(
-                    y == forward(&conv, simd, &x, Filter::Panels(&packed), &plain, threads),
+                    y == forward(&conv, simd, &x, ConvWeights::Panels(&packed), &plain, threads),
                     "{conv:?}"
                 );
                 assert!(
@@ -356,13 +370,20 @@ fn packed_weights_serve_any_batch() {
         &conv(4),
         simd,
         &x,
-        Filter::Panels(&packed),
+        ConvWeights::Panels(&packed),
         &ConvEpilogue::default(),
         1,
     );
     assert_eq!(
         four,
-        forward(&conv(4), simd, &x, Filter::Plain(&w), &ConvEpilogue::default(), 1)
+        forward(
+            &conv(4),
+            simd,
+            &x,
+            ConvWeights::Plain(&w),
+            &ConvEpilogue::default(),
+            1
+        )
     );
 }
 
@@ -375,7 +396,7 @@ fn a_short_workspace_is_refused() {
     conv.forward(
         Simd::best(),
         &x,
-        Filter::Plain(&w),
+        ConvWeights::Plain(&w),
         &ConvEpilogue::default(),
         &mut y,
         1,

@@ -35,7 +35,7 @@ pub use conv::{Conv, ConvExtents, ConvRole};
 pub use custom::{Custom, Evaluate, Infer, Pullback};
 pub use dot::Dot;
 pub use elementwise::{Binary, Select, Unary};
-pub use fused::{Fused, Kind};
+pub use fused::{Fused, FusedKind};
 pub use index::{Gather, Scatter};
 pub use lstm::{Lstm, LstmExtents, LstmRole};
 pub use norm::{BatchNorm, BatchNormRole};

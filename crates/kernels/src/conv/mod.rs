@@ -51,7 +51,7 @@ impl Default for ConvEpilogue<'_> {
 
 /// The weights of a convolution.
 #[derive(Copy, Clone, Debug)]
-pub enum Filter<'a> {
+pub enum ConvWeights<'a> {
     /// In their own layout, `[kernel_h, kernel_w, c / groups, o]`.
     Plain(&'a [f32]),
     /// Written by [`Conv::pack_into`] of the same convolution at the same level; the batch may differ.
@@ -105,7 +105,7 @@ impl Conv {
         &self,
         simd: Simd,
         x: &[f32],
-        w: Filter<'_>,
+        w: ConvWeights<'_>,
         epilogue: &ConvEpilogue<'_>,
         y: &mut [f32],
         threads: usize,
@@ -122,29 +122,29 @@ impl Conv {
             gate: Gate::Open,
         };
         match w {
-            Filter::Plain(w) => self.check_len("w", w.len(), self.weight_len()),
-            Filter::Panels(panels) => self.check_len("panels", panels.len(), self.packed_len(simd)),
+            ConvWeights::Plain(w) => self.check_len("w", w.len(), self.weight_len()),
+            ConvWeights::Panels(panels) => self.check_len("panels", panels.len(), self.packed_len(simd)),
         }
         if self.is_depthwise() {
             let w = match w {
-                Filter::Plain(w) => w,
-                Filter::Panels(panels) => panels,
+                ConvWeights::Plain(w) => w,
+                ConvWeights::Panels(panels) => panels,
             };
             return depthwise::correlate(simd, &shape, x, w, finish, y, threads);
         }
         let way = Way::new(simd, &shape, threads);
         let room = match w {
-            Filter::Plain(_) => way.packed_len(),
-            Filter::Panels(_) => 0,
+            ConvWeights::Plain(_) => way.packed_len(),
+            ConvWeights::Panels(_) => 0,
         };
         self.check_workspace("forward", workspace.len(), room + way.workspace());
         let (packed, rest) = workspace.split_at_mut(room);
         let panels = match w {
-            Filter::Plain(w) => {
+            ConvWeights::Plain(w) => {
                 way.pack(simd, w, packed, threads);
                 packed
             }
-            Filter::Panels(panels) => panels,
+            ConvWeights::Panels(panels) => panels,
         };
         way.run(simd, x, panels, finish, y, rest);
     }

@@ -28,7 +28,7 @@ impl State {
 
 /// A node's state from one time up to another, and who says so.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Interval {
+pub struct LabelInterval {
     /// The node.
     pub node: String,
     /// The first second of it, since 1970.
@@ -54,7 +54,7 @@ pub struct Merged {
 
 impl Merged {
     /// How many windows each state decided, in the order maintenance, anomalous, healthy, unknown or nothing said.
-    pub fn counts(&self, intervals: &[Interval]) -> [usize; 4] {
+    pub fn counts(&self, intervals: &[LabelInterval]) -> [usize; 4] {
         let mut counts = [0; 4];
         for decided in &self.decided_by {
             let state = decided
@@ -69,7 +69,7 @@ impl Merged {
 /// Decides every window of a frame: of the intervals of its node that touch the window, maintenance outweighs anomalous,
 /// anomalous outweighs healthy, and healthy outweighs unknown; of equals the first in the list decides. A window that no
 /// interval touches is unknown, and so is one under maintenance.
-pub fn merge(frame: &Frame, intervals: &[Interval]) -> Merged {
+pub fn merge(frame: &Frame, intervals: &[LabelInterval]) -> Merged {
     let times = frame.times();
     let mut decided_by: Vec<Option<usize>> = vec![None; times.len()];
     let mut states = vec![None; times.len()];
@@ -108,8 +108,8 @@ mod tests {
         State::Maintenance,
     ];
 
-    fn interval(node: &str, from: i64, to: i64, state: State) -> Interval {
-        Interval {
+    fn interval(node: &str, from: i64, to: i64, state: State) -> LabelInterval {
+        LabelInterval {
             node: node.to_owned(),
             from,
             to,
@@ -134,7 +134,7 @@ mod tests {
             let make = |&(from, length, state, own): &(i64, i64, usize, bool)| {
                 interval(if own { "n1" } else { "n2" }, from, from + length, STATES[state])
             };
-            let intervals: Vec<Interval> = given.iter().map(make).collect();
+            let intervals: Vec<LabelInterval> = given.iter().map(make).collect();
             let merged = merge(&frame, &intervals);
             for (i, &start) in frame.times().iter().enumerate() {
                 let touching = intervals.iter().enumerate().filter(|(_, x)| {

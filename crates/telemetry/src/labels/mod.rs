@@ -1,6 +1,6 @@
 //! What a site knows of its nodes' health, with who says so.
 //!
-//! Every source gives [`Interval`]s; [`merge`] makes one truth per window of them, by one rule.
+//! Every source gives [`LabelInterval`]s; [`merge`] makes one truth per window of them, by one rule.
 
 mod hostlist;
 mod intervals;
@@ -9,7 +9,7 @@ mod nagios_log;
 mod nagios_status;
 mod slurm;
 
-pub use intervals::{Interval, Merged, State, merge};
+pub use intervals::{LabelInterval, Merged, State, merge};
 pub use maintenance::{Maintenance, maintenance, parse_maintenance};
 pub use nagios_log::nagios_log;
 pub use nagios_status::nagios_status;

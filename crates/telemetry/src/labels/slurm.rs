@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     hostlist::expand,
-    intervals::{Interval, State},
+    intervals::{LabelInterval, State},
 };
 use crate::error::{Error, Result};
 
@@ -43,7 +43,7 @@ const SILENT: [&str; 6] = [
 ///
 /// A node that is drained, draining or down is anomalous since its reason was set, and one under maintenance is so. Where
 /// the state is `idle`, the drain stands among the flags, so both are looked at. Any other node is healthy at `now`.
-pub fn sinfo_json(text: &[u8], path: &Path, now: i64) -> Result<Vec<Interval>> {
+pub fn sinfo_json(text: &[u8], path: &Path, now: i64) -> Result<Vec<LabelInterval>> {
     let wrong = |problem: String| Error::Source {
         path: path.to_path_buf(),
         problem,
@@ -83,7 +83,7 @@ pub fn sinfo_json(text: &[u8], path: &Path, now: i64) -> Result<Vec<Interval>> {
     Ok(intervals)
 }
 
-fn interval(name: &str, words: &[String], reason: &str, since: Option<i64>, now: i64) -> Interval {
+fn interval(name: &str, words: &[String], reason: &str, since: Option<i64>, now: i64) -> LabelInterval {
     let any = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
     let state = match () {
         () if any(&WORKED_ON) => State::Maintenance,
@@ -93,7 +93,7 @@ fn interval(name: &str, words: &[String], reason: &str, since: Option<i64>, now:
     };
     // The reason's time is the drain's; a node in service has none, or that of an old one.
     let since = since.filter(|&since| state > State::Healthy && since > 0 && since <= now);
-    Interval {
+    LabelInterval {
         node: name.to_owned(),
         from: since.unwrap_or(now),
         to: now.saturating_add(1),
@@ -148,7 +148,7 @@ mod tests {
         "reason":{"description":"GPU","time":{"set":true,"infinite":false,"number":600},"user":"root"}},
         {"node":{"state":["MIXED"]},"nodes":{"nodes":["r3"]},"reason":{"description":"","time":{"set":false,"number":0}}}]}"#;
 
-    fn shown(intervals: &[Interval]) -> Vec<(&str, i64, State)> {
+    fn shown(intervals: &[LabelInterval]) -> Vec<(&str, i64, State)> {
         intervals
             .iter()
             .map(|i| (i.node.as_str(), i.from, i.state))

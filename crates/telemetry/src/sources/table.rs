@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use synod_data::{
-    readers::{self, Batch, Options, RowReader},
+    readers::{self, Batch, ReadOptions, RowReader},
     record::Reader,
 };
 
@@ -132,11 +132,11 @@ impl Table {
 }
 
 fn read(path: &Path, choice: &Choice, notes: &mut Vec<String>) -> Result<Rows> {
-    let options = Options {
+    let options = ReadOptions {
         columns: Some(choice.metrics.clone()),
         time: choice.time.clone(),
         label: choice.label.clone(),
-        ..Options::default()
+        ..ReadOptions::default()
     };
     let mut reader: Box<dyn RowReader> = readers::open(path, &options)?;
     let (mut batch, mut rows) = (Batch::new(), Rows::new(choice.metrics.len()));
