@@ -11,61 +11,61 @@ pub struct Time(pub u64);
 
 /// A stretch of time in milliseconds; in a configuration, a number of seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Span(pub u64);
+pub struct TimeSpan(pub u64);
 
-impl Span {
+impl TimeSpan {
     /// A day.
-    pub const DAY: Span = Span(86_400_000);
+    pub const DAY: TimeSpan = TimeSpan(86_400_000);
 
     /// So many seconds, to the nearest millisecond; nothing if negative or not a number.
-    pub fn seconds(seconds: f64) -> Span {
-        Span((seconds * 1000.0).round() as u64)
+    pub fn seconds(seconds: f64) -> TimeSpan {
+        TimeSpan((seconds * 1000.0).round() as u64)
     }
 
     /// This stretch in seconds.
-    pub fn as_seconds(self) -> f64 {
+    pub(crate) fn as_seconds(self) -> f64 {
         self.0 as f64 / 1000.0
     }
 
     /// This stretch so many times, to the nearest millisecond.
-    pub fn times(self, factor: f64) -> Span {
-        Span((self.0 as f64 * factor).round() as u64)
+    pub fn times(self, factor: f64) -> TimeSpan {
+        TimeSpan((self.0 as f64 * factor).round() as u64)
     }
 }
 
 impl Time {
     /// The hour of the day, in `[0, 24)`.
     pub fn hour(self) -> f64 {
-        (self.0 % Span::DAY.0) as f64 / 3_600_000.0
+        (self.0 % TimeSpan::DAY.0) as f64 / 3_600_000.0
     }
 }
 
 /// Ends at the end of time rather than wrap around.
-impl Add<Span> for Time {
+impl Add<TimeSpan> for Time {
     type Output = Time;
 
-    fn add(self, span: Span) -> Time {
+    fn add(self, span: TimeSpan) -> Time {
         Time(self.0.saturating_add(span.0))
     }
 }
 
 /// What has passed since an earlier moment; nothing if that is later.
 impl Sub for Time {
-    type Output = Span;
+    type Output = TimeSpan;
 
-    fn sub(self, earlier: Time) -> Span {
-        Span(self.0.saturating_sub(earlier.0))
+    fn sub(self, earlier: Time) -> TimeSpan {
+        TimeSpan(self.0.saturating_sub(earlier.0))
     }
 }
 
-impl Serialize for Span {
+impl Serialize for TimeSpan {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_f64(self.as_seconds())
     }
 }
 
-impl<'de> Deserialize<'de> for Span {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
+impl<'de> Deserialize<'de> for TimeSpan {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<TimeSpan, D::Error> {
         let seconds = f64::deserialize(deserializer)?;
         // Beyond 2^51 milliseconds a number of seconds no longer names one millisecond.
         if !(0.0..2e12).contains(&seconds) {
@@ -73,7 +73,7 @@ impl<'de> Deserialize<'de> for Span {
                 "{seconds} is no number of seconds; give one from 0 on"
             )));
         }
-        Ok(Span::seconds(seconds))
+        Ok(TimeSpan::seconds(seconds))
     }
 }
 
@@ -86,24 +86,24 @@ mod tests {
     proptest! {
         #[test]
         fn a_span_comes_back_from_a_file_as_it_went(milliseconds in 0u64..2_000_000_000_000_000) {
-            let text = serde_json::to_string(&Span(milliseconds)).unwrap();
-            prop_assert_eq!(serde_json::from_str::<Span>(&text).unwrap(), Span(milliseconds));
+            let text = serde_json::to_string(&TimeSpan(milliseconds)).unwrap();
+            prop_assert_eq!(serde_json::from_str::<TimeSpan>(&text).unwrap(), TimeSpan(milliseconds));
         }
     }
 
     #[test]
     fn spans_are_written_in_seconds() {
-        assert_eq!(serde_json::from_str::<Span>("90").unwrap(), Span(90_000));
-        assert_eq!(serde_json::from_str::<Span>("0.25").unwrap(), Span(250));
+        assert_eq!(serde_json::from_str::<TimeSpan>("90").unwrap(), TimeSpan(90_000));
+        assert_eq!(serde_json::from_str::<TimeSpan>("0.25").unwrap(), TimeSpan(250));
         for wrong in ["-1", "1e13", "\"1 min\""] {
-            assert!(serde_json::from_str::<Span>(wrong).is_err(), "{wrong}");
+            assert!(serde_json::from_str::<TimeSpan>(wrong).is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn time_neither_wraps_nor_turns_negative() {
-        assert_eq!(Time(5) + Span(u64::MAX), Time(u64::MAX));
-        assert_eq!(Time(5) - Time(9), Span(0));
-        assert_eq!(Time(Span::DAY.0 * 3 + 5_400_000).hour(), 1.5);
+        assert_eq!(Time(5) + TimeSpan(u64::MAX), Time(u64::MAX));
+        assert_eq!(Time(5) - Time(9), TimeSpan(0));
+        assert_eq!(Time(TimeSpan::DAY.0 * 3 + 5_400_000).hour(), 1.5);
     }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use synod_core::{Digest, Event};
 use synod_federate::simulate;
-use synod_nn::Report;
+use synod_nn::EpochReport;
 
 /// Training begins.
 #[derive(Serialize)]
@@ -65,7 +65,7 @@ pub(super) struct Epoch {
 #[derive(Serialize)]
 pub(super) struct Round<'a> {
     #[serde(flatten)]
-    pub(super) report: &'a simulate::Report,
+    pub(super) report: &'a simulate::RoundReport,
     #[serde(flatten)]
     pub(super) judged: Option<Judged>,
 }
@@ -113,8 +113,8 @@ named! {
 
 impl Epoch {
     /// As it was trained.
-    pub(super) fn report(&self) -> Report {
-        Report {
+    pub(super) fn report(&self) -> EpochReport {
+        EpochReport {
             epoch: self.epoch,
             epochs: self.epochs,
             loss: self.loss,

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use synod_core::{Digest, Event, files};
-use synod_nn::Report;
+use synod_nn::EpochReport;
 
 use super::Misuse;
 use super::events::Recorded;
@@ -41,7 +41,7 @@ pub(super) struct Past {
     pub(super) plan: u64,
     /// The training data; none if an older version noted it in another way.
     pub(super) data: Option<Digest>,
-    pub(super) reports: Vec<Report>,
+    pub(super) reports: Vec<EpochReport>,
 }
 
 impl Folder {
@@ -297,7 +297,7 @@ impl Log {
                 _ => {}
             }
         }
-        let reports: Option<Vec<Report>> = reports.into_iter().collect();
+        let reports: Option<Vec<EpochReport>> = reports.into_iter().collect();
         let (Some((plan, data)), Some(reports)) = (start, reports) else {
             bail!(
                 "{shown} does not tell of all {epochs} epochs of the checkpoint; --force starts the run anew"

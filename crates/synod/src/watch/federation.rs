@@ -22,7 +22,7 @@ pub(crate) struct FederationConfig {
     /// Days of history that every node in turn has when it joins the others.
     pub(crate) cold_start_days: Option<f64>,
     /// What is made of networks that nodes trained.
-    pub(crate) strategy: Option<strategy::Choice>,
+    pub(crate) strategy: Option<strategy::StrategyChoice>,
     /// Rounds among which a network's steps are divided.
     pub(crate) rounds: Option<usize>,
 }

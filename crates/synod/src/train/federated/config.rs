@@ -6,8 +6,8 @@ use serde::{Deserialize, Deserializer};
 use synod_federate::compress::Compression;
 use synod_federate::partition::Division;
 use synod_federate::round::trace::Behaviour;
-use synod_federate::simulate::{Attack, Epochs, Personal, Settings};
-use synod_federate::strategy::Choice;
+use synod_federate::simulate::{Attack, Epochs, Personal, SimulationSettings};
+use synod_federate::strategy::StrategyChoice;
 use synod_federate::{round, select};
 
 use crate::train::config::TrainConfig;
@@ -29,9 +29,9 @@ pub(in crate::train) struct FederationConfig {
     pub(super) batch: Option<BatchSize>,
     pub(super) steps: Option<usize>,
     #[serde(default)]
-    pub(super) strategy: Choice,
+    pub(super) strategy: StrategyChoice,
     #[serde(default)]
-    pub(super) selection: select::Settings,
+    pub(super) selection: select::SelectionSettings,
     #[serde(default)]
     pub(super) compression: Compression,
     #[serde(default)]
@@ -44,7 +44,7 @@ pub(in crate::train) struct FederationConfig {
     pub(super) behaviour: Behaviour,
     pub(super) attack: Option<Attack>,
     #[serde(default)]
-    pub(super) round: round::Settings,
+    pub(super) round: round::RoundSettings,
     /// The test accuracy at which to stop.
     pub(super) target: Option<f64>,
     /// Rounds between evaluations.
@@ -88,8 +88,8 @@ impl<'de> Deserialize<'de> for BatchSize {
 
 impl FederationConfig {
     /// What the simulation takes.
-    pub(super) fn settings(&self, train: &TrainConfig, seed: u64) -> Settings {
-        Settings {
+    pub(super) fn settings(&self, train: &TrainConfig, seed: u64) -> SimulationSettings {
+        SimulationSettings {
             seed,
             fraction: self.fraction,
             epochs: self.epochs.unwrap_or(Epochs::Fixed(train.epochs.get())),

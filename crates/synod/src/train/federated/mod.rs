@@ -10,10 +10,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use synod_core::Digest;
-use synod_federate::partition::{Measures, Partition, Rows as Labelled};
-use synod_federate::simulate::{ClientMeasure, Population, Report, Simulation};
+use synod_federate::partition::{Measures, Partition, RowsToDivide as Labelled};
+use synod_federate::simulate::{ClientMeasure, Population, RoundReport, Simulation};
 use synod_federate::{ClientId, Plan};
-use synod_nn::{Data, Loss, Measure, Model};
+use synod_nn::{Data, Loss, Measured, Model};
 
 pub(super) use self::config::FederationConfig;
 use self::curve::Curve;
@@ -199,7 +199,7 @@ impl Course<'_> {
     }
 
     /// Holds rounds until the last, or until the target is reached.
-    fn hold(&mut self, log: &Log) -> Result<Option<Report>> {
+    fn hold(&mut self, log: &Log) -> Result<Option<RoundReport>> {
         let federation = self.run.federation;
         let rounds = federation.rounds.get().min(self.run.most_rounds) as u64;
         let bar = self.bar(rounds);
@@ -262,12 +262,12 @@ impl Course<'_> {
         target.is_some_and(|target| self.note.curve.rounds_to(target).is_some())
     }
 
-    fn measure(&mut self) -> Result<Measure> {
+    fn measure(&mut self) -> Result<Measured> {
         let rows = match &self.judge {
             Judge::Rows(rows, _) => rows,
             Judge::Clients(clients) => {
                 let judged = self.simulation.evaluate_clients(clients)?;
-                return Ok(judged.iter().fold(Measure::default(), |sum, m| sum + m.used()));
+                return Ok(judged.iter().fold(Measured::default(), |sum, m| sum + m.used()));
             }
         };
         let data = rows.data();
@@ -293,7 +293,7 @@ impl Course<'_> {
             return Ok(Value::Null);
         }
         let measures = self.simulation.evaluate_clients(&judged(self.run.federation))?;
-        let accuracy = |m: Option<Measure>| m.map(|m| m.accuracy());
+        let accuracy = |m: Option<Measured>| m.map(|m| m.accuracy());
         let line = |m: &ClientMeasure| {
             let (shared, own) = (accuracy(m.shared), accuracy(m.own));
             json!({ "client": m.client, "rows": m.used().rows, "shared": shared, "own": own }).to_string()
@@ -303,7 +303,12 @@ impl Course<'_> {
         Ok(spread(&measures))
     }
 
-    fn summary(&mut self, last: Option<Report>, classes: usize, skew: Option<Measures>) -> Result<Value> {
+    fn summary(
+        &mut self,
+        last: Option<RoundReport>,
+        classes: usize,
+        skew: Option<Measures>,
+    ) -> Result<Value> {
         let (config, federation, folder) = (self.run.config, self.run.federation, self.run.folder);
         let measured = self.measure()?;
         let models = self.save_models()?;
@@ -353,7 +358,7 @@ fn spread(judged: &[ClientMeasure]) -> Value {
             "median": values.get(values.len() / 2), "best": values.last(),
         })
     };
-    let accuracies = |of: fn(&ClientMeasure) -> Option<Measure>| -> Vec<f64> {
+    let accuracies = |of: fn(&ClientMeasure) -> Option<Measured>| -> Vec<f64> {
         judged.iter().filter_map(of).map(|m| m.accuracy()).collect()
     };
     let (shared, own) = (accuracies(|m| m.shared), accuracies(|m| m.own));
