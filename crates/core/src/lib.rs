@@ -1,4 +1,5 @@
-//! What every crate of Synod shares: a node's windows, names, times, random numbers, digests, whole files.
+//! What every crate of Synod shares: a node's windows and name, times, random numbers, digests, whole files, work in
+//! order on threads, events.
 //!
 //! It depends on no other crate of Synod and stays light, so that everything else may depend on it.
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! Data on their way to training.
+//! Data on their way to training: readers, the record file, the input pipeline, augmentation.
 //!
 //! | module | what it does |
 //! |---|---|

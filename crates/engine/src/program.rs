@@ -1,4 +1,4 @@
-//! Compiled graphs: tasks with every offset resolved, and sessions that own the memory they run in.
+//! Compiled graphs: kernel calls with every offset resolved, and sessions that own the memory they run in.
 
 mod bind;
 mod session;
@@ -93,7 +93,7 @@ struct Bound {
 pub struct Program {
     /// What is run once, and again when a frozen parameter was written.
     once: Vec<Bound>,
-    tasks: Vec<Bound>,
+    calls: Vec<Bound>,
     frozen: usize,
     params: Vec<Span>,
     outputs: Vec<Span>,
@@ -156,8 +156,8 @@ impl Program {
     }
 
     /// The number of kernel calls in a run.
-    pub fn tasks(&self) -> usize {
-        self.tasks.len()
+    pub fn calls(&self) -> usize {
+        self.calls.len()
     }
 
     /// Runs in `memory`, everything moved by `base`.
@@ -165,11 +165,11 @@ impl Program {
         self.execute_while(memory, base, |_| {});
     }
 
-    /// Runs like [`Program::execute`] and calls `between` before every task, with how many are still to come.
+    /// Runs like [`Program::execute`] and asks `between` before every kernel call, with how many are still to come.
     pub(crate) fn execute_while(&self, memory: &mut Memory, base: usize, mut between: impl FnMut(usize)) {
-        for (i, task) in self.tasks.iter().enumerate() {
-            between(self.tasks.len() - i);
-            run(task, memory, base);
+        for (i, call) in self.calls.iter().enumerate() {
+            between(self.calls.len() - i);
+            run(call, memory, base);
         }
         for (from, to) in &self.homing {
             let start = from.start + base;
@@ -179,14 +179,14 @@ impl Program {
         }
     }
 
-    /// Runs like [`Program::execute`] and gives what each task was and took.
+    /// Runs like [`Program::execute`] and gives what each kernel call was and took.
     pub(crate) fn execute_timed(&self, memory: &mut Memory) -> Vec<(String, Duration)> {
         let mut times = vec![];
-        for task in &self.tasks {
+        for call in &self.calls {
             let start = Instant::now();
-            run(task, memory, 0);
-            let sizes: Vec<usize> = task.args.iter().chain(&task.outs).map(|s| s.len).collect();
-            times.push((format!("{} {sizes:?}", task.name), start.elapsed()));
+            run(call, memory, 0);
+            let sizes: Vec<usize> = call.args.iter().chain(&call.outs).map(|s| s.len).collect();
+            times.push((format!("{} {sizes:?}", call.name), start.elapsed()));
         }
         for (from, to) in &self.homing {
             let range = from.start..from.start + from.len;
@@ -197,7 +197,7 @@ impl Program {
 
     /// Computes what does not change from run to run.
     pub(crate) fn prepare(&self, memory: &mut Memory) {
-        self.once.iter().for_each(|task| run(task, memory, 0));
+        self.once.iter().for_each(|call| run(call, memory, 0));
     }
 
     /// Whether parameter `i` stays as it is from run to run.
@@ -205,19 +205,19 @@ impl Program {
         i < self.frozen
     }
 
-    /// The tasks and their places, for people.
+    /// The kernel calls and their places, for people.
     pub fn describe(&self) -> String {
         let mut text = String::new();
         let place = |s: &Span| format!("{}+{}", s.start, s.len);
         let places = |spans: &[Span]| spans.iter().map(place).collect::<Vec<_>>().join(" ");
-        for (kind, tasks) in [("once", &self.once), ("task", &self.tasks)] {
-            for (i, task) in tasks.iter().enumerate() {
+        for (kind, calls) in [("once", &self.once), ("call", &self.calls)] {
+            for (i, call) in calls.iter().enumerate() {
                 let _ = writeln!(
                     text,
                     "{kind} {i:3}  {} -> {}  {}",
-                    places(&task.args),
-                    places(&task.outs),
-                    task.name
+                    places(&call.args),
+                    places(&call.outs),
+                    call.name
                 );
             }
         }
@@ -225,18 +225,18 @@ impl Program {
     }
 }
 
-fn run(task: &Bound, memory: &mut Memory, base: usize) {
-    task.kernel.run(CallFrame {
+fn run(call: &Bound, memory: &mut Memory, base: usize) {
+    call.kernel.run(CallFrame {
         memory,
         base,
-        args: &task.args,
-        outs: &task.outs,
-        scratch: task.scratch,
+        args: &call.args,
+        outs: &call.outs,
+        scratch: call.scratch,
     });
 }
 
 impl fmt::Debug for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Program({} tasks, {} floats)", self.tasks.len(), self.memory)
+        write!(f, "Program({} calls, {} floats)", self.calls.len(), self.memory)
     }
 }

@@ -93,8 +93,8 @@ fn normalisation_with_frozen_numbers_disappears_in_the_convolution() {
         let graph = normalised(*rng.pick(&[1, 2]), rng.chance(50));
         let args = arguments(&graph, rng);
         let mut session = frozen(&graph, 4)?;
-        if session.program().tasks() != 1 {
-            return Err(format!("not one task:\n{}", session.program().describe()));
+        if session.program().calls() != 1 {
+            return Err(format!("not one call:\n{}", session.program().describe()));
         }
         set(&mut session, &args, 0..6);
         let wanted = interpret(&graph, &args).map_err(|e| e.to_string())?;

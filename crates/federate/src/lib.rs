@@ -1,4 +1,4 @@
-//! Federated learning: rounds, strategies, compression, partitions, simulation.
+//! Federated learning: clients' work, selection, rounds, strategies, compression, partitions, simulation.
 //!
 //! Everything a server or a client decides is a pure function here; simulation and network differ in who moves the bytes.
 #![forbid(unsafe_code)]

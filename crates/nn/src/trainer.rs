@@ -268,9 +268,9 @@ fn run(
         Ahead::new(data.inputs(), data.width(), next),
         Ahead::new(targets, width, next),
     ];
-    session.run_while(|tasks| {
+    session.run_while(|calls| {
         for ahead in &mut ahead {
-            ahead.fetch(ahead.lines().div_ceil(tasks));
+            ahead.fetch(ahead.lines().div_ceil(calls));
         }
     });
     session.output(0)[0]

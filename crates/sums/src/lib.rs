@@ -1,4 +1,4 @@
-//! Scaling and principal components from sums over clients.
+//! Exact sums over clients, and from them scaling, quantiles and principal components.
 //!
 //! What a client tells of its rows is sums, never rows: [`ColumnMoments`] of each column, [`CrossMoments`] of every two, and
 //! [`Histograms`] by edges that all share. Merged they give the statistics of all rows together, and from them come the same

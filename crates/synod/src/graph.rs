@@ -71,7 +71,7 @@ impl GraphCommand {
             let line = json!({
                 "model": self.model, "batch": self.batch, "parameters": model.layout().len(),
                 "nodes": graph.nodes().len(), "flops": cost.flops, "bytes": cost.bytes, "passes": shown,
-                "graph": optimised.to_string(), "tasks": program.tasks(),
+                "graph": optimised.to_string(), "tasks": program.calls(),
                 "arena_bytes": program.arena() * 4, "max_live_bytes": live * 4, "memory_bytes": program.memory() * 4,
             });
             return Ok(writeln!(out, "{line}")?);
@@ -103,7 +103,7 @@ impl GraphCommand {
         writeln!(
             out,
             "\n## memory\n\n{} tasks; offsets and lengths in f32",
-            program.tasks()
+            program.calls()
         )?;
         write!(out, "{}", program.describe())?;
         let ratio = program.arena() as f64 / live.max(1) as f64;

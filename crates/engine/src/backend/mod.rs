@@ -21,7 +21,7 @@ pub trait Backend: Send + Sync {
     /// Seconds that a node would take, or `None` if this backend cannot run it.
     fn seconds(&self, graph: &Graph, node: &Node) -> Option<f64>;
 
-    /// Compiles a region, whose parameters and outputs are its boundary, into tasks.
+    /// Compiles a region, whose parameters and outputs are its boundary, into kernel calls.
     fn compile(&self, region: &Graph, rows: RowDependence) -> Result<Vec<KernelCall>>;
 }
 
@@ -71,11 +71,11 @@ pub struct KernelCall {
     pub scratch: usize,
     /// The result never changes, so one run is enough.
     pub constant: bool,
-    /// The task as it would be if one of its arguments were frozen.
+    /// The call as it would be if one of its arguments were frozen.
     pub prepared: Option<PreparedCall>,
 }
 
-/// A task in two parts: an argument that does not change is brought into another form once, and used in that form.
+/// A call in two parts: an argument that does not change is brought into another form once, and used in that form.
 pub struct PreparedCall {
     /// Which argument.
     pub arg: usize,

@@ -1,4 +1,4 @@
-//! From a graph to bound tasks: cut, compile, choose places.
+//! From a graph to bound kernel calls: cut, compile, choose places.
 
 use synod_kernels::Span;
 
@@ -27,7 +27,7 @@ pub(super) fn bind(
 struct Lowering<'a> {
     graph: &'a Graph,
     options: &'a Options,
-    tasks: Vec<KernelCall>,
+    calls: Vec<KernelCall>,
     slots: Vec<usize>,
     outputs: Vec<Value>,
 }
@@ -40,7 +40,7 @@ impl<'a> Lowering<'a> {
         Lowering {
             graph,
             options,
-            tasks: vec![],
+            calls: vec![],
             slots,
             outputs: graph.outputs().to_vec(),
         }
@@ -53,7 +53,7 @@ impl<'a> Lowering<'a> {
 
     fn cut(&mut self, rows: RowDependence, backends: &[&dyn Backend]) -> Result<()> {
         if let [only] = backends {
-            self.tasks = only.compile(self.graph, rows)?;
+            self.calls = only.compile(self.graph, rows)?;
             return Ok(());
         }
         for region in partition(self.graph, &assign(self.graph, backends)?)? {
@@ -62,21 +62,21 @@ impl<'a> Lowering<'a> {
             for (i, o) in inside.zip(region.args.iter().chain(&region.outs)) {
                 outside[i.index()] = Some(*o);
             }
-            for mut task in backends[region.backend].compile(&region.graph, rows)? {
-                for v in task.args.iter_mut().chain(&mut task.outs) {
+            for mut call in backends[region.backend].compile(&region.graph, rows)? {
+                for v in call.args.iter_mut().chain(&mut call.outs) {
                     *v = *outside[v.index()].get_or_insert_with(|| self.fresh(region.graph.ty(*v).slots()));
                 }
-                self.tasks.push(task);
+                self.calls.push(call);
             }
         }
         Ok(())
     }
 
-    /// Finds what is the same in every run, lets tasks have their frozen arguments in the form they like best, and puts
+    /// Finds what is the same in every run, lets calls have their frozen arguments in the form they like best, and puts
     /// what is computed once before everything else.
     fn settle(&mut self) {
         if self.options.inner {
-            self.tasks.iter_mut().for_each(|task| task.constant = false);
+            self.calls.iter_mut().for_each(|call| call.constant = false);
             return;
         }
         let mut known = vec![false; self.slots.len()];
@@ -87,31 +87,31 @@ impl<'a> Lowering<'a> {
         {
             known[p.index()] = true;
         }
-        let (mut once, mut tasks) = (vec![], vec![]);
-        for mut task in std::mem::take(&mut self.tasks) {
+        let (mut once, mut calls) = (vec![], vec![]);
+        for mut call in std::mem::take(&mut self.calls) {
             let is_known = |v: &Value| known.get(v.index()) == Some(&true);
-            task.constant |= !task.args.is_empty()
-                && task.args.iter().all(is_known)
-                && task.outs.iter().all(|&o| self.is_tensor(o));
-            if let Some(form) = task.prepared.take_if(|form| is_known(&task.args[form.arg])) {
-                let (from, to) = (task.args[form.arg], self.fresh(form.slots));
+            call.constant |= !call.args.is_empty()
+                && call.args.iter().all(is_known)
+                && call.outs.iter().all(|&o| self.is_tensor(o));
+            if let Some(form) = call.prepared.take_if(|form| is_known(&call.args[form.arg])) {
+                let (from, to) = (call.args[form.arg], self.fresh(form.slots));
                 once.push(KernelCall {
                     kernel: form.prepare,
                     constant: true,
-                    ..self.copy_task(from, to)
+                    ..self.copy_call(from, to)
                 });
-                task.args[form.arg] = to;
-                (task.kernel, task.scratch) = (form.kernel, form.scratch);
+                call.args[form.arg] = to;
+                (call.kernel, call.scratch) = (form.kernel, form.scratch);
             }
-            if task.constant {
-                task.outs.iter().for_each(|o| known[o.index()] = true);
-                once.push(task);
+            if call.constant {
+                call.outs.iter().for_each(|o| known[o.index()] = true);
+                once.push(call);
             } else {
-                tasks.push(task);
+                calls.push(call);
             }
         }
-        once.append(&mut tasks);
-        self.tasks = once;
+        once.append(&mut calls);
+        self.calls = once;
     }
 
     fn is_donated(&self, param: usize) -> bool {
@@ -122,7 +122,7 @@ impl<'a> Lowering<'a> {
         value.index() < self.graph.values() && matches!(self.graph.ty(value), Type::Tensor(_))
     }
 
-    fn copy_task(&self, from: Value, to: Value) -> KernelCall {
+    fn copy_call(&self, from: Value, to: Value) -> KernelCall {
         let kernel = |mut frame: CallFrame<'_>| {
             let (from, to) = (frame.arg(0), frame.out(0));
             frame.copy(from, to);
@@ -151,7 +151,7 @@ impl<'a> Lowering<'a> {
                 continue;
             }
             let copy = self.fresh(self.slots[out.index()]);
-            self.tasks.push(self.copy_task(out, copy));
+            self.calls.push(self.copy_call(out, copy));
             self.outputs[i] = copy;
         }
     }
@@ -172,9 +172,9 @@ impl<'a> Lowering<'a> {
     /// What each value is at last, by being changed in place; an output is changed no more.
     fn endings(&self) -> Vec<Value> {
         let mut endings: Vec<Value> = (0..self.slots.len()).map(|i| Value(i as u32)).collect();
-        for task in self.tasks.iter().rev() {
-            for &(out, arg, how) in &task.in_place {
-                let (o, a) = (task.outs[out], task.args[arg]);
+        for call in self.calls.iter().rev() {
+            for &(out, arg, how) in &call.in_place {
+                let (o, a) = (call.outs[out], call.args[arg]);
                 if how == InPlace::Must && !self.outputs.contains(&a) {
                     endings[a.index()] = endings[o.index()];
                 }
@@ -195,16 +195,16 @@ impl<'a> Lowering<'a> {
         homes.peek().is_none() || homes.any(|o| self.options.donate.contains(&(o, index)))
     }
 
-    /// The last task that reads each value; outputs, and what is computed once for every run, are needed to the end.
+    /// The last call that reads each value; outputs, and what is computed once for every run, are needed to the end.
     fn last_reads(&self) -> Vec<Option<usize>> {
         let mut last = vec![None; self.slots.len()];
         let mut once = vec![false; self.slots.len()];
-        for (t, task) in self.tasks.iter().enumerate() {
-            if task.constant {
-                task.outs.iter().for_each(|o| once[o.index()] = true);
+        for (t, call) in self.calls.iter().enumerate() {
+            if call.constant {
+                call.outs.iter().for_each(|o| once[o.index()] = true);
             }
-            for a in &task.args {
-                let stays = once[a.index()] && !task.constant;
+            for a in &call.args {
+                let stays = once[a.index()] && !call.constant;
                 last[a.index()] = Some(if stays { usize::MAX } else { t }).max(last[a.index()]);
             }
         }
@@ -217,25 +217,25 @@ impl<'a> Lowering<'a> {
     /// Where a kernel changes an argument that is still needed, it gets a copy.
     fn copy_before_overwriting(&mut self) {
         let (last, endings) = (self.last_reads(), self.endings());
-        let mut tasks = vec![];
-        for (t, mut task) in std::mem::take(&mut self.tasks).into_iter().enumerate() {
-            for j in 0..task.in_place.len() {
-                let (out, arg, how) = task.in_place[j];
-                let (v, end) = (task.args[arg], endings[task.outs[out].index()]);
+        let mut calls = vec![];
+        for (t, mut call) in std::mem::take(&mut self.calls).into_iter().enumerate() {
+            for j in 0..call.in_place.len() {
+                let (out, arg, how) = call.in_place[j];
+                let (v, end) = (call.args[arg], endings[call.outs[out].index()]);
                 let needed = last[v.index()] != Some(t) || !self.overwritable(v) || !self.may_take(end, v);
-                let twice = task.args.iter().filter(|a| **a == v).count() > 1;
+                let twice = call.args.iter().filter(|a| **a == v).count() > 1;
                 if how == InPlace::Must && (needed || twice) {
                     let copy = self.fresh(self.slots[v.index()]);
-                    tasks.push(KernelCall {
-                        constant: task.constant,
-                        ..self.copy_task(v, copy)
+                    calls.push(KernelCall {
+                        constant: call.constant,
+                        ..self.copy_call(v, copy)
                     });
-                    task.args[arg] = copy;
+                    call.args[arg] = copy;
                 }
             }
-            tasks.push(task);
+            calls.push(call);
         }
-        self.tasks = tasks;
+        self.calls = calls;
     }
 
     fn place(self) -> Program {
@@ -256,10 +256,10 @@ impl<'a> Lowering<'a> {
             .iter()
             .zip(&params)
             .for_each(|(p, s)| home[p.index()] = Some(*s));
-        for (t, task) in self.tasks.iter().enumerate() {
+        for (t, call) in self.calls.iter().enumerate() {
             let mut claimed: Vec<usize> = vec![];
-            for &(out, arg, how) in &task.in_place {
-                let (o, a) = (task.outs[out], task.args[arg]);
+            for &(out, arg, how) in &call.in_place {
+                let (o, a) = (call.outs[out], call.args[arg]);
                 let place = place_of[a.index()];
                 let root = Value(place as u32);
                 let dies = ends[place].is_none_or(|e| e <= t) && self.overwritable(root);
@@ -274,12 +274,12 @@ impl<'a> Lowering<'a> {
         }
         let mut first: Vec<Option<usize>> = vec![None; self.slots.len()];
         let mut until: Vec<usize> = vec![0; self.slots.len()];
-        let end = self.tasks.len();
-        for (t, task) in self.tasks.iter().enumerate() {
-            for v in task.args.iter().chain(&task.outs) {
+        let end = self.calls.len();
+        for (t, call) in self.calls.iter().enumerate() {
+            for v in call.args.iter().chain(&call.outs) {
                 let place = place_of[v.index()];
                 // What is computed once and stays is better packed as if it had always been there.
-                let stays = task.constant && last[v.index()] == Some(usize::MAX);
+                let stays = call.constant && last[v.index()] == Some(usize::MAX);
                 let start = if stays { 0 } else { t };
                 first[place] = Some(first[place].map_or(start, |f| f.min(start)));
                 until[place] = until[place].max(t).max(last[v.index()].unwrap_or(t).min(end));
@@ -298,13 +298,13 @@ impl<'a> Lowering<'a> {
             }
         }
         let scratch_at = lifetimes.len();
-        for (t, task) in self.tasks.iter().enumerate().filter(|(_, task)| task.scratch > 0) {
+        for (t, call) in self.calls.iter().enumerate().filter(|(_, call)| call.scratch > 0) {
             lifetimes.push(Lifetime {
-                size: task.scratch,
+                size: call.scratch,
                 first: t,
                 last: t,
             });
-            let _ = task;
+            let _ = call;
         }
         let planned = plan(&lifetimes);
         let span = |v: Value| {
@@ -325,37 +325,37 @@ impl<'a> Lowering<'a> {
                 homing.push((outputs[o], params[p]));
             }
         }
-        let (mut once, mut tasks) = (vec![], vec![]);
+        let (mut once, mut calls) = (vec![], vec![]);
         let mut scratches = scratch_at;
-        for task in self.tasks {
+        for call in self.calls {
             let mut scratch = Span { start: fixed, len: 0 };
-            if task.scratch > 0 {
+            if call.scratch > 0 {
                 scratch = Span {
                     start: fixed + planned.offsets[scratches],
-                    len: task.scratch,
+                    len: call.scratch,
                 };
                 scratches += 1;
             }
             let spans = |values: &[Value]| values.iter().map(|&v| span(v)).collect();
-            let (args, outs) = (spans(&task.args), spans(&task.outs));
+            let (args, outs) = (spans(&call.args), spans(&call.outs));
             let bound = Bound {
-                name: task.name,
-                kernel: task.kernel,
+                name: call.name,
+                kernel: call.kernel,
                 args,
                 outs,
                 scratch,
             };
-            if task.constant {
+            if call.constant {
                 once.push(bound)
             } else {
-                tasks.push(bound)
+                calls.push(bound)
             }
         }
         let memory = fixed + planned.arena;
         let (arena, offsets) = (planned.arena, planned.offsets);
         Program {
             once,
-            tasks,
+            calls,
             frozen: self.options.frozen,
             params,
             outputs,

@@ -77,7 +77,7 @@ impl Session {
         self.run_while(|_| {});
     }
 
-    /// [`Session::run`], with `between` called before every task, with how many are still to come.
+    /// [`Session::run`], with `between` asked before every kernel call, with how many are still to come.
     pub fn run_while(&mut self, between: impl FnMut(usize)) {
         self.memory.tapes.clear();
         if std::mem::take(&mut self.stale) {
@@ -86,7 +86,7 @@ impl Session {
         self.program.execute_while(&mut self.memory, 0, between);
     }
 
-    /// [`Session::run`], and what each of its tasks took, named by op and by the sizes of arguments and results.
+    /// [`Session::run`], and what each of its kernel calls took, named by op and by the sizes of arguments and results.
     pub fn run_timed(&mut self) -> Vec<(String, Duration)> {
         self.memory.tapes.clear();
         if std::mem::take(&mut self.stale) {

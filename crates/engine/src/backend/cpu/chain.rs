@@ -53,7 +53,7 @@ pub(super) fn fused(c: &Context<'_>, body: &Graph) -> Result<KernelCall> {
     let chain = Chain::new(accesses, instrs, outputs).map_err(|e| internal(&e))?;
     let (simd, len) = (c.simd, elements(c.graph, &c.node.outs));
     let threads = c.threads_for(len);
-    let call = Call {
+    let sweep = Sweep {
         chain,
         reads,
         outs,
@@ -62,16 +62,16 @@ pub(super) fn fused(c: &Context<'_>, body: &Graph) -> Result<KernelCall> {
         threads,
     };
     // Most chains are short, and room for the longest takes longer to clear than they take to run.
-    let mut task = if arity.max(outs) <= SHORT {
-        c.task(move |frame: CallFrame<'_>| call.run::<SHORT>(frame))
+    let mut call = if arity.max(outs) <= SHORT {
+        c.call(move |frame: CallFrame<'_>| sweep.run::<SHORT>(frame))
     } else {
-        c.task(move |frame: CallFrame<'_>| call.run::<WIDTH>(frame))
+        c.call(move |frame: CallFrame<'_>| sweep.run::<WIDTH>(frame))
     };
-    task.in_place = in_place;
-    Ok(task)
+    call.in_place = in_place;
+    Ok(call)
 }
 
-struct Call {
+struct Sweep {
     chain: Chain,
     /// The argument of every input.
     reads: Vec<usize>,
@@ -81,7 +81,7 @@ struct Call {
     threads: usize,
 }
 
-impl Call {
+impl Sweep {
     /// Runs a chain of at most `N` inputs and results.
     fn run<const N: usize>(&self, frame: CallFrame<'_>) {
         let mut outs_at = [Span::default(); N];

@@ -1,4 +1,4 @@
-//! Branches, loops and their tapes. Inner graphs are programs of their own that run in this task's working memory.
+//! Branches, loops and their tapes. Inner graphs are programs of their own that run in this call's working memory.
 
 use synod_kernels::Span;
 
@@ -49,7 +49,7 @@ pub(super) fn branch(c: &Context<'_>, cpu: &Cpu, op: &If) -> Result<KernelCall> 
     let side = |graph: &Graph| inner(cpu, c.rows, graph, usize::MAX, vec![]);
     let (then, otherwise) = (side(&op.then)?, side(&op.otherwise)?);
     let scratch = then.memory().max(otherwise.memory());
-    let mut task = c.task(move |frame: CallFrame<'_>| {
+    let mut call = c.call(move |frame: CallFrame<'_>| {
         let side = if frame.number(frame.arg(0)) != 0.0 {
             &then
         } else {
@@ -64,8 +64,8 @@ pub(super) fn branch(c: &Context<'_>, cpu: &Cpu, op: &If) -> Result<KernelCall> 
             copy(frame.memory, at(base, side.output(i)), frame.out(i));
         }
     });
-    task.scratch = scratch;
-    Ok(task)
+    call.scratch = scratch;
+    Ok(call)
 }
 
 pub(super) fn repeat(c: &Context<'_>, cpu: &Cpu, op: &While) -> Result<KernelCall> {
@@ -76,7 +76,7 @@ pub(super) fn repeat(c: &Context<'_>, cpu: &Cpu, op: &While) -> Result<KernelCal
     let asked = reads(&op.cond);
     let body_at = cond.memory().next_multiple_of(16);
     let scratch = body_at + body.memory();
-    let mut task = c.task(move |frame: CallFrame<'_>| {
+    let mut call = c.call(move |frame: CallFrame<'_>| {
         let cond_base = frame.scratch().start;
         let body_base = cond_base + body_at;
         for i in 0..frame.arg_count() {
@@ -100,8 +100,8 @@ pub(super) fn repeat(c: &Context<'_>, cpu: &Cpu, op: &While) -> Result<KernelCal
             copy(frame.memory, at(body_base, body.param(i)), frame.out(i));
         }
     });
-    task.scratch = scratch;
-    Ok(task)
+    call.scratch = scratch;
+    Ok(call)
 }
 
 /// The parameters that a graph reads or gives.
@@ -115,11 +115,11 @@ fn reads(graph: &Graph) -> Vec<usize> {
 }
 
 pub(super) fn empty(c: &Context<'_>) -> KernelCall {
-    c.task(|mut frame: CallFrame<'_>| frame.with([], 0, |[], y| y[0] = 0.0))
+    c.call(|mut frame: CallFrame<'_>| frame.with([], 0, |[], y| y[0] = 0.0))
 }
 
 pub(super) fn push(c: &Context<'_>) -> KernelCall {
-    let mut task = c.task(|frame: CallFrame<'_>| {
+    let mut call = c.call(|frame: CallFrame<'_>| {
         let (below, out) = (frame.number(frame.arg(0)), frame.out(0).start);
         let CallFrame {
             memory: Memory { floats, tapes },
@@ -133,12 +133,12 @@ pub(super) fn push(c: &Context<'_>) -> KernelCall {
         let top = tapes.push(below, parts);
         floats[out] = top;
     });
-    task.in_place = vec![(0, 0, InPlace::May)];
-    task
+    call.in_place = vec![(0, 0, InPlace::May)];
+    call
 }
 
 pub(super) fn pop(c: &Context<'_>) -> KernelCall {
-    c.task(|frame: CallFrame<'_>| {
+    c.call(|frame: CallFrame<'_>| {
         let tape = frame.number(frame.arg(0));
         let (below, mut at) = match frame.memory.tapes.top(tape) {
             Some((below, at)) => (below, Some(at)),
@@ -162,7 +162,7 @@ pub(super) fn pop(c: &Context<'_>) -> KernelCall {
 }
 
 pub(super) fn not_empty(c: &Context<'_>) -> KernelCall {
-    c.task(|mut frame: CallFrame<'_>| {
+    c.call(|mut frame: CallFrame<'_>| {
         let some = frame.number(frame.arg(0)).to_bits() != 0;
         frame.with([], 0, |[], y| y[0] = f32::from(u8::from(some)));
     })
@@ -173,7 +173,7 @@ pub(super) fn merge(c: &Context<'_>) -> KernelCall {
         Type::Stack(frame) => frame.to_vec(),
         Type::Tensor(_) => vec![],
     };
-    c.task(move |frame: CallFrame<'_>| {
+    c.call(move |frame: CallFrame<'_>| {
         let (a, b) = (frame.number(frame.arg(0)), frame.number(frame.arg(1)));
         let sum = frame.memory.tapes.merge(a, b, &types);
         let out = frame.out(0).start;

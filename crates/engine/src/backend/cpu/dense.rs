@@ -31,7 +31,7 @@ pub(super) fn forward(c: &Context<'_>, body: &Graph) -> Result<KernelCall> {
     }
     let threads = useful_threads(c.threads, layer.rows, layer.outputs, layer.inputs);
     let (simd, sum) = (c.simd, c.sum());
-    let mut task = c.task(move |frame: CallFrame<'_>| {
+    let mut call = c.call(move |frame: CallFrame<'_>| {
         let bias = if biased { frame.arg(2) } else { Span::default() };
         let reads = [frame.arg(0), frame.arg(1), bias];
         let writes = [frame.out(0), frame.scratch()];
@@ -65,8 +65,8 @@ pub(super) fn forward(c: &Context<'_>, body: &Graph) -> Result<KernelCall> {
             );
         }
     });
-    task.scratch = gemm_workspace(simd, layer.rows, layer.outputs, layer.inputs, threads);
-    Ok(task)
+    call.scratch = gemm_workspace(simd, layer.rows, layer.outputs, layer.inputs, threads);
+    Ok(call)
 }
 
 /// A few samples: reading the weights takes the time, and weights that do not change are read from padded rows.
@@ -83,8 +83,8 @@ fn small_forward(c: &Context<'_>, layer: Dense, biased: bool, activation: Activa
             layer.forward(simd, x, w, bias, activation, y);
         }
     };
-    let mut task = c.task(move |frame: CallFrame<'_>| run(frame, false));
-    task.prepared = Some(PreparedCall {
+    let mut call = c.call(move |frame: CallFrame<'_>| run(frame, false));
+    call.prepared = Some(PreparedCall {
         arg: 1,
         slots: layer.padded_len(),
         prepare: Box::new(move |mut frame: CallFrame<'_>| {
@@ -93,7 +93,7 @@ fn small_forward(c: &Context<'_>, layer: Dense, biased: bool, activation: Activa
         kernel: Box::new(move |frame: CallFrame<'_>| run(frame, true)),
         scratch: 0,
     });
-    task
+    call
 }
 
 /// Which activation's derivative a region applies to its product.
@@ -140,14 +140,14 @@ pub(super) fn gated(c: &Context<'_>, body: &Graph) -> Result<KernelCall> {
     };
     let product = InputGradient::new(c, layer, GateKind::of(body));
     let workspace = product.workspace();
-    let mut task = c.task(move |frame: CallFrame<'_>| {
+    let mut call = c.call(move |frame: CallFrame<'_>| {
         let reads = [frame.arg(0), frame.arg(1), frame.arg(2)];
         let writes = [frame.out(0), frame.scratch()];
         let ([dy, w, y], [dx, workspace]) = frame.memory.floats.views(reads, writes);
         product.run(dy, w, y, dx, workspace);
     });
-    task.scratch = workspace;
-    Ok(task)
+    call.scratch = workspace;
+    Ok(call)
 }
 
 /// `dx = gate(dy · wᵀ)` by the kernel that suits the number of rows.
@@ -215,7 +215,7 @@ impl InputGradient {
     }
 }
 
-/// The optimiser's part of a task: where its numbers and states are.
+/// The optimiser's part of a call: where its numbers and states are.
 struct Step {
     rule: kernels::Rule,
     states: usize,
@@ -313,7 +313,7 @@ pub(super) fn bias(c: &Context<'_>, body: &Graph) -> Result<KernelCall> {
 fn bias_like(c: &Context<'_>, step: Step, rows: usize) -> KernelCall {
     let (simd, threads) = (c.simd, c.threads_for(c.out_dims().iter().product()));
     let in_place = step.in_place(0, 0, 3);
-    let mut task = c.task(move |frame: CallFrame<'_>| {
+    let mut call = c.call(move |frame: CallFrame<'_>| {
         let hyper = step.hyper(&frame, 2);
         let [s0, s1] = step.spans(&frame, 3);
         let ([dy], [p, s0, s1]) = frame.memory.floats.views([frame.arg(1)], [frame.arg(0), s0, s1]);
@@ -322,8 +322,8 @@ fn bias_like(c: &Context<'_>, step: Step, rows: usize) -> KernelCall {
             _ => bias_update(simd, rows, dy, &step.rule, hyper, p, [s0, s1]),
         }
     });
-    task.in_place = in_place;
-    task
+    call.in_place = in_place;
+    call
 }
 
 /// `(w, x, dy, hyper, states...) -> (w, states...)`
@@ -336,7 +336,7 @@ pub(super) fn update(c: &Context<'_>, body: &Graph) -> Result<KernelCall> {
     };
     let weights = WeightUpdate::new(c, layer);
     let (workspace, in_place) = (weights.workspace(), step.in_place(0, 0, 4));
-    let mut task = c.task(move |frame: CallFrame<'_>| {
+    let mut call = c.call(move |frame: CallFrame<'_>| {
         let hyper = step.hyper(&frame, 3);
         let [s0, s1] = step.spans(&frame, 4);
         let writes = [frame.arg(0), s0, s1, frame.scratch()];
@@ -344,9 +344,9 @@ pub(super) fn update(c: &Context<'_>, body: &Graph) -> Result<KernelCall> {
             frame.memory.floats.views([frame.arg(1), frame.arg(2)], writes);
         weights.run(x, dy, &step.rule, hyper, w, [s0, s1], workspace);
     });
-    task.scratch = workspace;
-    task.in_place = in_place;
-    Ok(task)
+    call.scratch = workspace;
+    call.in_place = in_place;
+    Ok(call)
 }
 
 /// `(w, x, dy, hyper, states..., [y]) -> (dx, w, states...)`
@@ -362,7 +362,7 @@ pub(super) fn backward(c: &Context<'_>, body: &Graph) -> Result<KernelCall> {
     let (input, weights) = (InputGradient::new(c, layer, gate), WeightUpdate::new(c, layer));
     let (workspace, in_place) = (input.workspace().max(weights.workspace()), step.in_place(1, 0, 4));
     let simd = c.simd;
-    let mut task = c.task(move |frame: CallFrame<'_>| {
+    let mut call = c.call(move |frame: CallFrame<'_>| {
         let hyper = step.hyper(&frame, 3);
         let [s0, s1] = step.spans(&frame, 4);
         let y = if gated {
@@ -380,9 +380,9 @@ pub(super) fn backward(c: &Context<'_>, body: &Graph) -> Result<KernelCall> {
             weights.run(x, dy, &step.rule, hyper, w, [s0, s1], workspace);
         }
     });
-    task.scratch = workspace;
-    task.in_place = in_place;
-    Ok(task)
+    call.scratch = workspace;
+    call.in_place = in_place;
+    Ok(call)
 }
 
 /// `w -= step(xᵀ · dy)` by the kernel that suits the number of rows.

@@ -18,24 +18,24 @@ pub(super) fn conv(c: &Context<'_>, op: Conv) -> Result<KernelCall> {
     match op.role {
         ConvRole::Forward => Ok(forward(c, kernel, Ending::PLAIN, threads)),
         ConvRole::InputGradient => {
-            let mut task = c.task(move |frame: CallFrame<'_>| {
+            let mut call = c.call(move |frame: CallFrame<'_>| {
                 let reads = [frame.arg(0), frame.arg(1)];
                 let writes = [frame.out(0), frame.scratch()];
                 let ([dy, w], [dx, workspace]) = frame.memory.floats.views(reads, writes);
                 kernel.input_gradient(simd, dy, w, Gate::Open, dx, threads, workspace);
             });
-            task.scratch = kernel.input_gradient_workspace(simd, threads);
-            Ok(task)
+            call.scratch = kernel.input_gradient_workspace(simd, threads);
+            Ok(call)
         }
         ConvRole::WeightGradient => {
-            let mut task = c.task(move |frame: CallFrame<'_>| {
+            let mut call = c.call(move |frame: CallFrame<'_>| {
                 let reads = [frame.arg(0), frame.arg(1)];
                 let writes = [frame.out(0), frame.scratch()];
                 let ([x, dy], [dw, workspace]) = frame.memory.floats.views(reads, writes);
                 kernel.weight_gradient(simd, x, dy, dw, threads, workspace);
             });
-            task.scratch = kernel.weight_gradient_workspace(simd, threads);
-            Ok(task)
+            call.scratch = kernel.weight_gradient_workspace(simd, threads);
+            Ok(call)
         }
     }
 }
@@ -90,9 +90,9 @@ fn forward(c: &Context<'_>, kernel: kernels::Conv, ending: Ending, threads: usiz
         ending,
         threads,
     };
-    let mut task = c.task(move |frame: CallFrame<'_>| layer.run(frame, |w| ConvWeights::Plain(w)));
-    task.scratch = kernel.forward_workspace(simd, threads);
-    task.prepared = Some(PreparedCall {
+    let mut call = c.call(move |frame: CallFrame<'_>| layer.run(frame, |w| ConvWeights::Plain(w)));
+    call.scratch = kernel.forward_workspace(simd, threads);
+    call.prepared = Some(PreparedCall {
         arg: 1,
         slots: kernel.packed_len(simd),
         prepare: Box::new(move |mut frame: CallFrame<'_>| {
@@ -101,7 +101,7 @@ fn forward(c: &Context<'_>, kernel: kernels::Conv, ending: Ending, threads: usiz
         kernel: Box::new(move |frame: CallFrame<'_>| layer.run(frame, |w| ConvWeights::Panels(w))),
         scratch: kernel.packed_workspace(simd, threads),
     });
-    task
+    call
 }
 
 /// A convolution and how it runs.
@@ -199,19 +199,19 @@ pub(super) fn pool(c: &Context<'_>, op: Pool) -> Result<KernelCall> {
     });
     let itself = c.node.args.first() == c.node.args.get(1) && inside;
     Ok(match op.role {
-        PoolRole::MaxPick if itself => c.task(move |mut frame: CallFrame<'_>| {
+        PoolRole::MaxPick if itself => c.call(move |mut frame: CallFrame<'_>| {
             frame.with([0], 0, |[x], y| pool.max(simd, x, y, threads));
         }),
-        PoolRole::MaxPick => c.task(move |mut frame: CallFrame<'_>| {
+        PoolRole::MaxPick => c.call(move |mut frame: CallFrame<'_>| {
             frame.with([0, 1], 0, |[x, z], y| pool.max_pick(simd, x, z, y, threads));
         }),
-        PoolRole::MaxSpread => c.task(move |mut frame: CallFrame<'_>| {
+        PoolRole::MaxSpread => c.call(move |mut frame: CallFrame<'_>| {
             frame.with([0, 1], 0, |[x, dy], dx| pool.max_spread(simd, x, dy, dx, threads));
         }),
-        PoolRole::Sum => c.task(move |mut frame: CallFrame<'_>| {
+        PoolRole::Sum => c.call(move |mut frame: CallFrame<'_>| {
             frame.with([0], 0, |[x], y| pool.sum(simd, x, Divisor::One, y, threads));
         }),
-        PoolRole::SumSpread => c.task(move |mut frame: CallFrame<'_>| {
+        PoolRole::SumSpread => c.call(move |mut frame: CallFrame<'_>| {
             frame.with([0], 0, |[dy], dx| {
                 pool.sum_spread(simd, dy, Divisor::One, dx, threads)
             });

@@ -1,4 +1,4 @@
-//! The processor: every op becomes a task that calls one of our kernels.
+//! The processor: every op becomes a call of one of our kernels.
 
 mod chain;
 mod control;
@@ -153,7 +153,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    fn task(&self, kernel: impl Kernel + 'static) -> KernelCall {
+    fn call(&self, kernel: impl Kernel + 'static) -> KernelCall {
         KernelCall {
             name: self.node.op.to_string(),
             kernel: Box::new(kernel),

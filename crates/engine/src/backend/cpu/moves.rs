@@ -13,12 +13,12 @@ use crate::types::Shape;
 const AXES: usize = 8;
 
 pub(super) fn reshape(c: &Context<'_>) -> KernelCall {
-    let mut task = c.task(|mut frame: CallFrame<'_>| {
+    let mut call = c.call(|mut frame: CallFrame<'_>| {
         let (from, to) = (frame.arg(0), frame.out(0));
         frame.copy(from, to);
     });
-    task.in_place = vec![(0, 0, InPlace::May)];
-    task
+    call.in_place = vec![(0, 0, InPlace::May)];
+    call
 }
 
 /// A copy whose element `(i0, i1, ..)` in row-major order of `dims` lies at `start + Σ i·stride` on the strided side.
@@ -106,12 +106,12 @@ pub(super) fn read(c: &Context<'_>) -> Result<KernelCall> {
     if let (Op::Transpose(t), &[rows, columns]) = (&c.node.op, c.dims(0))
         && t.order == [1, 0]
     {
-        return Ok(c.task(move |mut frame: CallFrame<'_>| {
+        return Ok(c.call(move |mut frame: CallFrame<'_>| {
             frame.with([0], 0, |[x], y| kernels::transpose(simd, rows, columns, x, y));
         }));
     }
     let copy = strided(c, c.out_dims(), &strides, start)?;
-    Ok(c.task(move |mut frame: CallFrame<'_>| {
+    Ok(c.call(move |mut frame: CallFrame<'_>| {
         frame.with([0], 0, |[x], y| {
             copy.runs(|linear, at, length, stride| {
                 let to = &mut y[linear..linear + length];
@@ -136,7 +136,7 @@ pub(super) fn pad(c: &Context<'_>, op: &Pad) -> KernelCall {
     let copy = Strided::new(c.dims(0), &strides, start);
     if copy.dims.len() > AXES {
         let (op, from) = (op.clone(), Shape::from(c.dims(0)));
-        return c.task(move |mut frame: CallFrame<'_>| {
+        return c.call(move |mut frame: CallFrame<'_>| {
             frame.with([0], 0, |[x], y| {
                 y.fill(0.0);
                 let offsets = crate::interpreter::padded_offsets(&op, &from, &to);
@@ -144,7 +144,7 @@ pub(super) fn pad(c: &Context<'_>, op: &Pad) -> KernelCall {
             });
         });
     }
-    c.task(move |mut frame: CallFrame<'_>| {
+    c.call(move |mut frame: CallFrame<'_>| {
         frame.with([0], 0, |[x], y| {
             y.fill(0.0);
             copy.runs(|linear, at, length, stride| {
@@ -168,7 +168,7 @@ pub(super) fn concat(c: &Context<'_>, axis: usize) -> KernelCall {
     let inner: usize = out[axis + 1..].iter().product();
     let blocks: Vec<usize> = (0..c.node.args.len()).map(|i| c.dims(i)[axis] * inner).collect();
     let row: usize = blocks.iter().sum();
-    c.task(move |mut frame: CallFrame<'_>| {
+    c.call(move |mut frame: CallFrame<'_>| {
         let mut column = 0;
         for (i, &block) in blocks.iter().enumerate() {
             frame.with([i], 0, |[x], y| {
@@ -184,7 +184,7 @@ pub(super) fn concat(c: &Context<'_>, axis: usize) -> KernelCall {
 
 pub(super) fn gather(c: &Context<'_>) -> KernelCall {
     let (rows, width) = (c.dims(0)[0], c.dims(0)[1..].iter().product::<usize>());
-    c.task(move |mut frame: CallFrame<'_>| {
+    c.call(move |mut frame: CallFrame<'_>| {
         frame.with([0, 1], 0, |[table, indices], y| {
             for (i, index) in indices.iter().enumerate() {
                 let to = &mut y[i * width..(i + 1) * width];
@@ -199,7 +199,7 @@ pub(super) fn gather(c: &Context<'_>) -> KernelCall {
 
 pub(super) fn scatter(c: &Context<'_>, rows: usize) -> KernelCall {
     let width: usize = c.out_dims()[1..].iter().product();
-    c.task(move |mut frame: CallFrame<'_>| {
+    c.call(move |mut frame: CallFrame<'_>| {
         frame.with([0, 1], 0, |[indices, values], y| {
             y.fill(0.0);
             for (i, index) in indices.iter().enumerate() {

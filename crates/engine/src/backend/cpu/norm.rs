@@ -18,14 +18,14 @@ pub(super) fn batch_norm(c: &Context<'_>, op: BatchNorm) -> KernelCall {
         relu: op.relu,
     };
     let (simd, threads) = (c.simd, c.threads_for(kernel.rows * channels));
-    let mut task = match op.role {
-        BatchNormRole::Forward => c.task(move |frame: CallFrame<'_>| {
+    let mut call = match op.role {
+        BatchNormRole::Forward => c.call(move |frame: CallFrame<'_>| {
             let reads = [0, 1, 2].map(|i| frame.arg(i));
             let writes = [frame.out(0), frame.out(1), frame.out(2), frame.scratch()];
             let (given, found) = frame.memory.floats.views(reads, writes);
             kernel.forward(simd, given, found, threads);
         }),
-        BatchNormRole::Backward => c.task(move |frame: CallFrame<'_>| {
+        BatchNormRole::Backward => c.call(move |frame: CallFrame<'_>| {
             let in_place = frame.arg(5) == frame.out(0);
             let mut reads = [0, 1, 2, 3, 4, 5].map(|i| frame.arg(i));
             if in_place {
@@ -45,8 +45,8 @@ pub(super) fn batch_norm(c: &Context<'_>, op: BatchNorm) -> KernelCall {
         }),
     };
     if op.role == BatchNormRole::Backward {
-        task.in_place = vec![(0, 5, InPlace::May)];
+        call.in_place = vec![(0, 5, InPlace::May)];
     }
-    task.scratch = kernel.workspace();
-    task
+    call.scratch = kernel.workspace();
+    call
 }

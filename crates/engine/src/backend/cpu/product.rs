@@ -42,7 +42,7 @@ pub(super) fn dot(c: &Context<'_>, dot: Dot) -> Result<KernelCall> {
     } else {
         gemm_workspace(simd, e.m, e.n, e.k, threads)
     };
-    let mut task = c.task(move |frame: CallFrame<'_>| {
+    let mut call = c.call(move |frame: CallFrame<'_>| {
         let (a, b, out) = (frame.arg(0), frame.arg(1), frame.out(0));
         let part = |span: Span, i: usize, size: usize| Span {
             start: span.start + i * size,
@@ -69,6 +69,6 @@ pub(super) fn dot(c: &Context<'_>, dot: Dot) -> Result<KernelCall> {
             }
         }
     });
-    task.scratch = workspace;
-    Ok(task)
+    call.scratch = workspace;
+    Ok(call)
 }

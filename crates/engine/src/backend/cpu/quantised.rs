@@ -15,7 +15,7 @@ pub(super) fn fake_quant(c: &Context<'_>, op: FakeQuant) -> KernelCall {
         let level = (x / scale).clamp(least, most);
         (level + ROUND - ROUND) * scale
     };
-    c.task(move |mut frame: CallFrame<'_>| {
+    c.call(move |mut frame: CallFrame<'_>| {
         frame.with([0, 1], 0, |[x, scale], y| {
             if inner == 1 {
                 for (x, y) in x.chunks(scales.max(1)).zip(y.chunks_mut(scales.max(1))) {

@@ -14,7 +14,7 @@ pub(super) fn lstm(c: &Context<'_>, op: Lstm) -> Result<KernelCall> {
     let simd = c.simd;
     match op.role {
         LstmRole::Forward => {
-            let mut task = c.task(move |frame: CallFrame<'_>| {
+            let mut call = c.call(move |frame: CallFrame<'_>| {
                 let reads = [0, 1, 2, 3].map(|i| frame.arg(i));
                 let writes = [frame.out(0), frame.out(1), frame.out(2), frame.scratch()];
                 let (reads, [states, cells, gates, workspace]) = frame.memory.floats.views(reads, writes);
@@ -27,11 +27,11 @@ pub(super) fn lstm(c: &Context<'_>, op: Lstm) -> Result<KernelCall> {
                 };
                 kernel.forward(simd, given, states, cells, gates, workspace);
             });
-            task.scratch = kernel.forward_workspace();
-            Ok(task)
+            call.scratch = kernel.forward_workspace();
+            Ok(call)
         }
         LstmRole::Backward => {
-            let mut task = c.task(move |frame: CallFrame<'_>| {
+            let mut call = c.call(move |frame: CallFrame<'_>| {
                 let reads = [0, 1, 2, 3, 4, 5].map(|i| frame.arg(i));
                 let writes = [frame.out(0), frame.out(1), frame.out(2), frame.scratch()];
                 let (reads, [d_inputs, d_state, d_cell, workspace]) =
@@ -47,8 +47,8 @@ pub(super) fn lstm(c: &Context<'_>, op: Lstm) -> Result<KernelCall> {
                 };
                 kernel.backward(simd, given, d_inputs, d_state, d_cell, workspace);
             });
-            task.scratch = kernel.backward_workspace();
-            Ok(task)
+            call.scratch = kernel.backward_workspace();
+            Ok(call)
         }
     }
 }

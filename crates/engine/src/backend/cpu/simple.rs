@@ -48,7 +48,7 @@ pub(super) fn reduce(c: &Context<'_>, op: &Reduce) -> Result<KernelCall> {
         .max()
         .unwrap_or(0);
     let count = stages.len();
-    let mut task = c.task(move |frame: CallFrame<'_>| {
+    let mut call = c.call(move |frame: CallFrame<'_>| {
         let (mut from, out, scratch) = (frame.arg(0), frame.out(0), frame.scratch());
         for (i, &(outer, len, inner)) in stages.iter().enumerate() {
             let half = kernels::Span {
@@ -61,26 +61,26 @@ pub(super) fn reduce(c: &Context<'_>, op: &Reduce) -> Result<KernelCall> {
             from = to;
         }
     });
-    task.scratch = if count > 1 { 2 * largest } else { 0 };
-    Ok(task)
+    call.scratch = if count > 1 { 2 * largest } else { 0 };
+    Ok(call)
 }
 
 pub(super) fn full(c: &Context<'_>, value: f32) -> KernelCall {
-    let mut task = c.task(move |mut frame: CallFrame<'_>| frame.with([], 0, |[], y| y.fill(value)));
-    task.constant = true;
-    task
+    let mut call = c.call(move |mut frame: CallFrame<'_>| frame.with([], 0, |[], y| y.fill(value)));
+    call.constant = true;
+    call
 }
 
 pub(super) fn literal(c: &Context<'_>, data: Arc<[f32]>) -> KernelCall {
-    let mut task =
-        c.task(move |mut frame: CallFrame<'_>| frame.with([], 0, |[], y| y.copy_from_slice(&data)));
-    task.constant = true;
-    task
+    let mut call =
+        c.call(move |mut frame: CallFrame<'_>| frame.with([], 0, |[], y| y.copy_from_slice(&data)));
+    call.constant = true;
+    call
 }
 
 pub(super) fn random(c: &Context<'_>, op: &Random) -> KernelCall {
     let (distribution, salt, per_key) = (op.distribution, op.salt, op.shape.elements().max(1));
-    c.task(move |mut frame: CallFrame<'_>| {
+    c.call(move |mut frame: CallFrame<'_>| {
         frame.with([0], 0, |[keys], y| {
             for (key, part) in keys.chunks_exact(KEY).zip(y.chunks_mut(per_key)) {
                 let key = std::array::from_fn(|j| key[j] as u32);
@@ -103,7 +103,7 @@ pub(super) fn custom(c: &Context<'_>, op: &Custom) -> Result<KernelCall> {
         ));
     }
     let evaluate = op.evaluate.clone();
-    Ok(c.task(move |frame: CallFrame<'_>| {
+    Ok(c.call(move |frame: CallFrame<'_>| {
         let mut spans = [kernels::Span::default(); 128];
         let (args, outs) = (frame.arg_count(), frame.outs.len());
         (0..args).for_each(|i| spans[i] = frame.arg(i));
