@@ -2,7 +2,7 @@
 
 use std::{fs::File, io, mem, slice};
 
-use memmap2::{Advice, Mmap};
+use memmap2::Mmap;
 
 /// A file's contents, mapped into memory, in the byte order of the machine.
 ///
@@ -21,11 +21,6 @@ impl Map {
         // which are only ever read as numbers, for which every bit pattern is valid.
         let mapped = unsafe { Mmap::map(file)? };
         Ok(Map { mapped })
-    }
-
-    /// Tells the system that reads will jump about, so that it does not read ahead. Only a hint.
-    pub fn expect_random_reads(&self) {
-        let _ = self.mapped.advise(Advice::Random);
     }
 
     /// All bytes.

@@ -65,19 +65,10 @@ impl ColumnScaling {
 
     /// Scales rows, one after another.
     pub fn apply(&self, rows: &mut [f32]) -> Result<()> {
-        self.each(rows, |value, column| (value - column.centre) / column.scale)
-    }
-
-    /// Takes scaled rows back to what they were.
-    pub fn undo(&self, rows: &mut [f32]) -> Result<()> {
-        self.each(rows, |value, column| value * column.scale + column.centre)
-    }
-
-    fn each(&self, rows: &mut [f32], change: impl Fn(f64, &Column) -> f64) -> Result<()> {
         check_rows(self.0.len(), rows)?;
         for row in rows.chunks_exact_mut(self.0.len().max(1)) {
             for (value, column) in row.iter_mut().zip(&self.0) {
-                *value = change(f64::from(*value), column) as f32;
+                *value = ((f64::from(*value) - column.centre) / column.scale) as f32;
             }
         }
         Ok(())

@@ -248,7 +248,7 @@ fn a_second_pass_finds_quantiles_in_spite_of_an_outlier() {
 }
 
 #[test]
-fn scaled_columns_are_what_they_are_called_and_come_back() {
+fn scaled_columns_are_what_they_are_called() {
     let original = rows(800, 0.1, 7);
     let moments = ColumnMoments::of(COLUMNS, &original).unwrap();
     let mut standard = original.clone();
@@ -261,19 +261,9 @@ fn scaled_columns_are_what_they_are_called_and_come_back() {
     }
     assert_eq!((after.min(4), after.max(4)), (Some(0.0), Some(0.0)));
     let mut ranged = original.clone();
-    let scaling = ColumnScaling::min_max(&moments);
-    scaling.apply(&mut ranged).unwrap();
+    ColumnScaling::min_max(&moments).apply(&mut ranged).unwrap();
     let after = ColumnMoments::of(COLUMNS, &ranged).unwrap();
     assert!((0..4).all(|c| (after.min(c), after.max(c)) == (Some(0.0), Some(1.0))));
-    scaling.undo(&mut ranged).unwrap();
-    for (place, (back, value)) in ranged.iter().zip(&original).enumerate() {
-        let (least, most) = (moments.min(place % COLUMNS), moments.max(place % COLUMNS));
-        let rounding = 2e-7 * (most.unwrap() - least.unwrap() + value.abs());
-        assert!(
-            (back.is_nan() && value.is_nan()) || (back - value).abs() <= rounding,
-            "{place}"
-        );
-    }
 }
 
 #[test]

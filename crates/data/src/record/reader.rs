@@ -213,11 +213,6 @@ impl Reader {
         Scan::new(self, filter)
     }
 
-    /// Tells the system that rows will be read in random order, so that it does not read ahead.
-    pub fn expect_random_reads(&self) {
-        self.map.expect_random_reads();
-    }
-
     #[inline]
     fn locate(&self, i: usize) -> Result<(usize, usize)> {
         if i >= self.rows {
