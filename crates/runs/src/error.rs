@@ -10,14 +10,14 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file cannot be read, or the folder cannot be written.
-    #[error("cannot {doing} {path}: {source}", path = path.display())]
+    #[error("cannot {doing} {path}: {why}", path = path.display())]
     Io {
         /// What was being done.
         doing: &'static str,
         /// To what.
         path: PathBuf,
         /// Why it failed.
-        source: io::Error,
+        why: io::Error,
     },
     /// A mistake in a configuration, shown with its line.
     #[error("{0}")]
@@ -47,10 +47,10 @@ impl Error {
     }
 
     pub(crate) fn io<'a>(doing: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> Error + 'a {
-        move |source| Error::Io {
+        move |why| Error::Io {
             doing,
             path: path.to_owned(),
-            source,
+            why,
         }
     }
 }

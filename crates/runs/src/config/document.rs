@@ -110,7 +110,7 @@ impl Document {
 
     /// What the file is about. It must be said.
     pub fn kind(&self) -> Result<Kind> {
-        match self.common("kind")? {
+        match self.get("kind")? {
             Some(kind) => Ok(kind),
             None => {
                 let tree = self.tree();
@@ -135,7 +135,7 @@ impl Document {
 
     /// The name of the run, which becomes a folder: the one given, or the file's.
     pub fn name(&self) -> Result<String> {
-        let given: Option<String> = self.common("name")?;
+        let given: Option<String> = self.get("name")?;
         let stem = || self.path.file_stem().map(|s| s.to_string_lossy().into_owned());
         let name = given.or_else(stem).unwrap_or_default();
         let plain = |c: char| c.is_alphanumeric() || "-_.".contains(c);
@@ -150,7 +150,7 @@ impl Document {
 
     /// The seed of everything random.
     pub fn seed(&self) -> Result<u64> {
-        Ok(self.common("seed")?.unwrap_or(SEED))
+        Ok(self.get("seed")?.unwrap_or(SEED))
     }
 
     /// Refuses sections other than these and those that make trials.
@@ -197,7 +197,7 @@ impl Document {
 
     /// A section that may be left out.
     pub fn optional<S: Section>(&self) -> Result<Option<S>> {
-        let Some(written) = self.value(S::NAME)? else {
+        let Some(written) = self.get(S::NAME)? else {
             return Ok(None);
         };
         let checked = S::check(written);
@@ -234,12 +234,17 @@ impl Document {
         fault(&self.path, &self.source, span, problem)
     }
 
-    fn common<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>> {
-        self.value(key)
-    }
-
-    fn value<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>> {
-        let Some(value) = self.tree().into_inner().remove(key) else {
+    /// A single value at a dotted key, for whoever chooses by it who reads a section.
+    pub fn get<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>> {
+        let (parents, last) = key.rsplit_once('.').unwrap_or(("", key));
+        let mut table = self.tree().into_inner();
+        for parent in parents.split('.').filter(|parent| !parent.is_empty()) {
+            table = match table.remove(parent).map(Spanned::into_inner) {
+                Some(DeValue::Table(inner)) => inner,
+                _ => return Ok(None),
+            };
+        }
+        let Some(value) = table.remove(last) else {
             return Ok(None);
         };
         let span = value.span();

@@ -142,7 +142,7 @@ impl Folder {
                 Err(e) => return Err(Error::io("read", &path)(e)),
             }
         }
-        Ok(match MARKS.iter().any(|mark| self.path.join(mark).exists()) {
+        Ok(match MARKS.iter().any(|mark| is_there(&self.path.join(mark))) {
             true => Standing::Unfinished,
             false => Standing::Empty,
         })
@@ -186,14 +186,9 @@ impl Folder {
         for name in ENDS.into_iter().chain(MARKS).chain(FURTHER) {
             self.remove(&self.path.join(name))?;
         }
-        self.remove(&self.model())?;
-        for number in 2.. {
-            let model = self.further_model(number);
-            match model.exists() {
-                true => self.remove(&model)?,
-                false => break,
-            }
-        }
+        self.models_of_networks()?
+            .iter()
+            .try_for_each(|model| self.remove(model))?;
         log.clear()?;
         self.write(CONFIG, document.text())?;
         Ok(log)
@@ -214,21 +209,22 @@ impl Folder {
         files::write(&path, text.as_bytes()).map_err(Error::io("write", &path))
     }
 
-    /// Ends a run of a network.
-    pub fn finish(&self, summary: &impl Serialize) -> Result<()> {
+    /// Ends a run of a network, and gives the result as it was written.
+    pub fn finish(&self, summary: &impl Serialize) -> Result<Value> {
         self.end(SUMMARY, summary)
     }
 
-    /// Ends a run of detectors.
-    pub fn finish_with_results(&self, results: &impl Serialize) -> Result<()> {
+    /// Ends a run of detectors, and gives the result as it was written.
+    pub fn finish_with_results(&self, results: &impl Serialize) -> Result<Value> {
         self.end(RESULTS, results)
     }
 
-    fn end(&self, name: &str, result: &impl Serialize) -> Result<()> {
+    fn end(&self, name: &str, result: &impl Serialize) -> Result<Value> {
         let path = self.path.join(name);
-        let text = serde_json::to_string_pretty(result);
-        let text = text.map_err(|e| Error::io("write", &path)(e.into()))?;
-        self.write(name, &(text + "\n"))
+        let value = serde_json::to_value(result);
+        let value = value.map_err(|e| Error::io("write", &path)(e.into()))?;
+        self.write(name, &format!("{value:#}\n"))?;
+        Ok(value)
     }
 
     /// A run goes on only as it began, or its result would be that of no configuration.
@@ -256,6 +252,19 @@ impl Folder {
         Ok(())
     }
 
+    fn models_of_networks(&self) -> Result<Vec<PathBuf>> {
+        let reading = || Error::io("read", &self.path);
+        let mut found = vec![];
+        for entry in fs::read_dir(&self.path).map_err(reading())? {
+            let name = entry.map_err(reading())?.file_name();
+            let name = name.to_string_lossy();
+            if name == MODEL || (name.starts_with("model-") && name.ends_with(".safetensors")) {
+                found.push(self.path.join(&*name));
+            }
+        }
+        Ok(found)
+    }
+
     fn remove(&self, path: &Path) -> Result<()> {
         let about = fs::symlink_metadata(path);
         let removed = match about {
@@ -275,6 +284,14 @@ impl Drop for Folder {
         if !self.begun.load(Ordering::Relaxed) {
             self.lock.take_away();
         }
+    }
+}
+
+/// Whether there is a file, or a folder with something in it.
+fn is_there(path: &Path) -> bool {
+    match fs::read_dir(path) {
+        Ok(mut entries) => entries.next().is_some(),
+        Err(_) => path.exists(),
     }
 }
 

@@ -7,11 +7,11 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde_json::json;
 use synod_detect::{Calibrator, Change, Episodes, NodeModel};
+use synod_runs::Document;
 use synod_telemetry::Frame;
 use synod_telemetry::sources::Table;
 
 use super::config::Config;
-use crate::train::Misuse;
 
 /// Scores new windows with detectors that `synod train` left in a run directory, and explains the alarms.
 #[derive(Args)]
@@ -45,14 +45,12 @@ const SHOWN: usize = 5;
 
 impl ScoreCommand {
     pub(crate) fn run(&self) -> Result<()> {
-        let (config, _) = Config::read(&self.run.join("config.toml"))?;
-        let (budget, data) = (config.alarm().map_err(|(_, e)| Misuse(e))?, config.data.get_ref());
+        let config = Config::of(&Document::read(self.run.join("config.toml"))?)?;
+        let (budget, data) = (config.alarm, config.table());
         let table = Table {
-            time: data.time.clone(),
             label: None,
-            include: data.include.clone(),
-            exclude: data.exclude.iter().cloned().chain(data.label.clone()).collect(),
-            step: data.step,
+            exclude: data.exclude.into_iter().chain(data.label).collect(),
+            ..data
         };
         let mut out = std::io::stdout().lock();
         if self.windows {
