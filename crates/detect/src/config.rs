@@ -131,7 +131,7 @@ mod tests {
             (Some(86_400), Scaling::Robust)
         );
         let usual = detector(json!({})).expect("a detector");
-        assert_eq!(usual.recipe(1), Ok(Recipe::standard(1)));
+        assert_eq!(usual.recipe(1).expect("a recipe"), Recipe::standard(1));
     }
 
     #[test]
