@@ -6,8 +6,8 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use synod_federate::simulate::{Epochs, Population, Settings, Simulation, Tables};
-use synod_federate::strategy::{Choice, Gathering, Server, Update};
+use synod_federate::simulate::{Epochs, Population, Simulation, SimulationSettings, Tables};
+use synod_federate::strategy::{ClientUpdate, Gathering, Server, StrategyChoice};
 use synod_federate::{ClientId, Plan, Random};
 use synod_nn::{Data, Loss, Optimizer, zoo};
 
@@ -30,7 +30,7 @@ fn one() -> f64 {
 /// Rounds of given updates.
 #[derive(Deserialize)]
 struct Rounds {
-    strategy: Choice,
+    strategy: StrategyChoice,
     rate: f64,
     weights: Vec<f32>,
     population: u64,
@@ -40,7 +40,7 @@ struct Rounds {
 /// A whole federation of a linear classifier, on given rows.
 #[derive(Deserialize)]
 struct Whole {
-    strategy: Choice,
+    strategy: StrategyChoice,
     rate: f32,
     epochs: usize,
     rounds: usize,
@@ -93,11 +93,11 @@ fn aggregate(task: Rounds) -> Result<Vec<f32>> {
     for round in task.rounds {
         let mut gathering = Gathering::begin(&*strategy, &server);
         for (client, sent) in round.into_iter().enumerate() {
-            let update = Update {
+            let update = ClientUpdate {
                 steps: sent.steps,
                 loss: sent.loss,
                 variate: sent.variate,
-                ..Update::new(ClientId(client as u64), sent.samples, sent.delta)
+                ..ClientUpdate::new(ClientId(client as u64), sent.samples, sent.delta)
             };
             gathering.add(&*strategy, &server, &update)?;
         }
@@ -115,11 +115,11 @@ fn federation(task: Whole) -> Result<Vec<f32>> {
         batch: None,
         itself: false,
     };
-    let settings = Settings {
+    let settings = SimulationSettings {
         fraction: 1.0,
         epochs: Epochs::Fixed(task.epochs),
         strategy: task.strategy.clone(),
-        ..Settings::default()
+        ..SimulationSettings::default()
     };
     let mut simulation = Simulation::new(&task, &model, plan, settings, 2, None)?;
     for _ in 0..task.rounds {
@@ -171,10 +171,10 @@ impl Federation {
             batch: Some(10),
             itself: true,
         };
-        let settings = Settings {
+        let settings = SimulationSettings {
             fraction: 1.0,
             steps: self.steps,
-            ..Settings::default()
+            ..SimulationSettings::default()
         };
         let model = zoo::autoencoder(&WIDTHS, 1)?;
         let mut simulation = Simulation::new(&population, &model, plan, settings, self.threads, None)?;

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use clap::Args;
-use synod_data::readers::{Batch, Idx, Options, RowReader};
+use synod_data::readers::{Batch, Idx, ReadOptions, RowReader};
 use synod_nn::quantise::{self, Quantised};
 use synod_nn::{Data, Fit, Loss, Model, Optimizer, Schedule, zoo};
 
@@ -37,7 +37,7 @@ fn load(folder: &Path, part: &str, limit: usize) -> Result<(Vec<f32>, Vec<f32>)>
             false => plain.with_added_extension("gz"),
         }
     };
-    let images = Idx::open(file(format!("{part}-images-idx3-ubyte")), &Options::default())?;
+    let images = Idx::open(file(format!("{part}-images-idx3-ubyte")), &ReadOptions::default())?;
     let mut reader = images.with_labels(file(format!("{part}-labels-idx1-ubyte")))?;
     let (mut inputs, mut classes, mut batch) = (vec![], vec![], Batch::new());
     while classes.len() < limit && reader.read(4096.min(limit - classes.len()), &mut batch)? > 0 {

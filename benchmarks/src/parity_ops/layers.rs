@@ -6,7 +6,7 @@ use anyhow::Result;
 use synod_engine::ops::{Binary, Reduce, Reduction};
 use synod_engine::{Builder, Options, Session, Tensor, Type, compile, value_and_grad};
 use synod_nn::layers::{BatchNorm, Gru, Layer, Lstm};
-use synod_nn::{Buffer, Data, Initializer, Loss, Model, Optimizer, Scope, Setup, Trainer};
+use synod_nn::{Data, Initializer, Loss, Model, Optimizer, Scope, Setup, StateBuffer, Trainer};
 
 use super::{Case, Found, Given};
 
@@ -42,7 +42,7 @@ fn model<L: Layer>(
     let built = Model::build([1], 0, |setup| {
         let x = setup.param("x", first.shape().clone(), Initializer::Constant(0.0));
         let layer = make(setup, case, first);
-        let seen: Buffer = setup.buffer("seen", cotangent.shape().clone(), 0.0);
+        let seen: StateBuffer = setup.buffer("seen", cotangent.shape().clone(), 0.0);
         move |scope: &Scope, input: &Tensor| {
             let y = layer.forward(scope, scope.get(x));
             if scope.training() {

@@ -59,7 +59,9 @@ fn npy(path: &Path, shape: &str, values: &[f32]) -> std::io::Result<()> {
 /// Opens the file, finds the rows of a time range and a label, and sums each of their columns.
 pub(crate) fn scan(directory: &Path, common: Common) -> Result<()> {
     let path = directory.join(FILE);
-    let filter = Filter::all().time(TIMES).label_is(LABEL);
+    let filter = Filter::all()
+        .time(TIMES)
+        .label(f64::from(LABEL)..=f64::from(LABEL));
     let (mut sums, mut matches) = ([0.0f64; COLUMNS], 0usize);
     let seconds = timed(common, 2, || {
         let reader = Reader::open(&path)?;

@@ -13,7 +13,7 @@
 //! use std::sync::Arc;
 //! use synod_data::augment::{Augment, Series};
 //! use synod_data::pipeline::Pipeline;
-//! use synod_data::readers::{self, Options};
+//! use synod_data::readers::{self, ReadOptions};
 //! use synod_data::record::{Filter, Reader, Schema, Writer};
 //! # let folder = tempfile::tempdir().expect("a folder");
 //! # let (csv, record) = (folder.path().join("node.csv"), folder.path().join("node.synod"));
@@ -21,7 +21,7 @@
 //! text.extend((0..300).map(|i| format!("{},{},{}\n", i * 60, 200 + i % 50, 40 + i % 9)));
 //! std::fs::write(&csv, text).expect("a file");
 //!
-//! let options = Options { time: Some("time".to_owned()), ..Options::default() };
+//! let options = ReadOptions { time: Some("time".to_owned()), ..ReadOptions::default() };
 //! let mut reader = readers::open(&csv, &options)?;
 //! let mut writer = Writer::create(&record, &Schema::new(reader.names()))?;
 //! readers::import(&mut *reader, &mut writer)?;

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use synod_data::{
     Error, Result,
     augment::{Augment, Series},
-    pipeline::{Arrays, Batch, Builder, Dataset, Event, Pipeline, Position, random},
-    readers::{Csv, Options, RowReader},
+    pipeline::{Arrays, Batch, Dataset, Pipeline, PipelineBuilder, Position, TuningEvent, random},
+    readers::{Csv, ReadOptions, RowReader},
     record::{Label, LabelKind, Reader, Schema, Writer},
 };
 
@@ -32,9 +32,9 @@ fn text() -> (tempfile::TempDir, std::path::PathBuf) {
 fn open(path: &std::path::Path) -> impl Fn() -> Result<Box<dyn RowReader>> + Send + Sync + 'static {
     let path = path.to_path_buf();
     move || {
-        let options = Options {
+        let options = ReadOptions {
             label: Some("y".to_owned()),
-            ..Options::default()
+            ..ReadOptions::default()
         };
         Ok(Box::new(Csv::open(&path, &options)?))
     }
@@ -53,7 +53,7 @@ fn content(batch: &Batch) -> Content {
     )
 }
 
-fn drain(builder: Builder, epochs: usize) -> Vec<Content> {
+fn drain(builder: PipelineBuilder, epochs: usize) -> Vec<Content> {
     let mut pipeline = builder.start().expect("started");
     let mut out = Vec::new();
     for _ in 0..epochs {
@@ -375,10 +375,10 @@ fn a_consumer_that_waits_gets_more_workers_and_then_more_depth() {
     }
     let events = events.lock().expect("a lock");
     assert!(
-        matches!(events[0], Event::Workers { from: 1, to: 2, .. }),
+        matches!(events[0], TuningEvent::Workers { from: 1, to: 2, .. }),
         "{events:?}"
     );
-    let deeper = |event: &Event| matches!(event, Event::Depth { from: 2, to: 4, .. });
+    let deeper = |event: &TuningEvent| matches!(event, TuningEvent::Depth { from: 2, to: 4, .. });
     assert!(events.iter().any(deeper), "{events:?}");
 }
 

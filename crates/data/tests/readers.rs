@@ -4,7 +4,7 @@ mod samples;
 
 use samples::{batchwise, idx, npy, parquet_file, write};
 use synod_data::{
-    readers::{self, Batch, Csv, Idx, Npy, Options, Parquet, RowReader},
+    readers::{self, Batch, Csv, Idx, Npy, Parquet, ReadOptions, RowReader},
     record::{Label, LabelKind, Reader, Schema, Writer},
 };
 
@@ -14,7 +14,7 @@ fn all(reader: &mut dyn RowReader) -> Batch {
     batch
 }
 
-fn csv(text: &str, options: &Options) -> synod_data::Result<Batch> {
+fn csv(text: &str, options: &ReadOptions) -> synod_data::Result<Batch> {
     let (_folder, path) = write("t.csv", text.as_bytes());
     let mut reader = Csv::open(&path, options)?;
     let mut batch = Batch::new();
@@ -40,7 +40,7 @@ fn idx_plain_or_packed_gives_images_and_labels() {
         };
         let (_a, images) = write("images", &packed(&images));
         let (_b, labels) = write("labels", &packed(&labels));
-        let mut reader = Idx::open(&images, &Options::default())
+        let mut reader = Idx::open(&images, &ReadOptions::default())
             .expect("open")
             .with_labels(&labels)
             .expect("labels");
@@ -63,7 +63,7 @@ fn idx_that_is_cut_or_mismatched_says_so() {
     let mut bytes = idx(0x08, &[3, 2, 2], &[0; 12]);
     bytes.pop();
     let (_folder, path) = write("images", &bytes);
-    let error = Idx::open(&path, &Options::default())
+    let error = Idx::open(&path, &ReadOptions::default())
         .err()
         .expect("cut")
         .to_string();
@@ -73,11 +73,11 @@ fn idx_that_is_cut_or_mismatched_says_so() {
     );
     let (_folder, images) = write("images", &idx(0x08, &[2, 2], &[0; 4]));
     let (_folder, labels) = write("labels", &idx(0x08, &[3], &[0; 3]));
-    let reader = Idx::open(&images, &Options::default()).expect("open");
+    let reader = Idx::open(&images, &ReadOptions::default()).expect("open");
     let error = reader.with_labels(&labels).err().expect("mismatch").to_string();
     assert!(error.contains("labels") && error.contains("3 rows"), "{error}");
     let (_folder, wide) = write("wide", &samples::gzip(&idx(0x08, &[1, u32::MAX, 16], &[])));
-    assert!(Idx::open(&wide, &Options::default()).is_err());
+    assert!(Idx::open(&wide, &ReadOptions::default()).is_err());
 }
 
 #[test]
@@ -87,13 +87,13 @@ fn npy_types_orders_and_versions_are_understood() {
         "a.npy",
         &npy(1, ">i2", false, "(2, 3)", &bytes(&[1, -2, 3, 4, 5, -6])),
     );
-    let batch = all(&mut Npy::open(&path, &Options::default()).expect("open"));
+    let batch = all(&mut Npy::open(&path, &ReadOptions::default()).expect("open"));
     assert_eq!(batch.values, [1., -2., 3., 4., 5., -6.]);
     assert_eq!(batch.column(1).collect::<Vec<_>>(), [-2., 5.]);
     for version in 1..=3 {
         let data: Vec<u8> = [0.5f64, f64::NAN].iter().flat_map(|v| v.to_le_bytes()).collect();
         let (_folder, path) = write("a.npy", &npy(version, "<f8", true, "(2,)", &data));
-        let batch = all(&mut *readers::open(&path, &Options::default()).expect("open"));
+        let batch = all(&mut *readers::open(&path, &ReadOptions::default()).expect("open"));
         assert_eq!(
             (batch.rows(), batch.values[0], batch.values[1].is_nan()),
             (2, 0.5, true)
@@ -106,7 +106,7 @@ fn npy_types_orders_and_versions_are_understood() {
     ];
     for (descr, fortran, shape, says) in refused {
         let (_folder, path) = write("a.npy", &npy(1, descr, fortran, shape, &[0; 32]));
-        let error = Npy::open(&path, &Options::default())
+        let error = Npy::open(&path, &ReadOptions::default())
             .err()
             .expect("refused")
             .to_string();
@@ -118,7 +118,7 @@ fn npy_types_orders_and_versions_are_understood() {
 fn csv_headers_quotes_missing_values_and_truth_values() {
     let text = "\u{feff}#Time, a ,\"b \"\"x\"\"\",name,c\r\n1,2,3,\"u, v\",true\r\n\r\n2,,NA,\"two\nlines\",FALSE\n3,1e3,-inf,w,nan";
     let (_folder, path) = write("t.csv", text.as_bytes());
-    let mut reader = Csv::open(&path, &Options::default()).expect("open");
+    let mut reader = Csv::open(&path, &ReadOptions::default()).expect("open");
     assert_eq!(reader.names(), ["Time", "a", "b \"x\"", "c"]);
     assert_eq!(reader.skipped()[0].name, "name");
     let batch = all(&mut reader);
@@ -131,20 +131,20 @@ fn csv_headers_quotes_missing_values_and_truth_values() {
 
 #[test]
 fn csv_time_is_exact_and_label_is_apart() {
-    let options = Options {
+    let options = ReadOptions {
         time: named("t"),
         label: named("y"),
-        ..Options::default()
+        ..ReadOptions::default()
     };
     let batch = csv("t,x,y\n1662000000123456789,5,1\n-1,6,0\n", &options).expect("rows");
     assert_eq!(batch.times, [1_662_000_000_123_456_789, -1]);
     assert_eq!((batch.values, batch.labels), (vec![5., 6.], vec![1., 0.]));
-    let options = Options {
+    let options = ReadOptions {
         time: named("t"),
         time_scale: 1000.0,
         delimiter: b';',
         names: Some(vec!["t".to_owned(), "x".to_owned()]),
-        ..Options::default()
+        ..ReadOptions::default()
     };
     let batch = csv("1.5;2\n2;3\n", &options).expect("rows");
     assert_eq!((batch.times, batch.values), (vec![1500, 2000], vec![2., 3.]));
@@ -155,26 +155,28 @@ fn csv_errors_name_file_line_and_column() {
     let mut text = "a,b\n".to_owned();
     text.extend((0..200).map(|i| format!("{i},\"1\"\n")));
     let bad = text.clone() + "1,oops\n";
-    let error = csv(&bad, &Options::default()).expect_err("text").to_string();
+    let error = csv(&bad, &ReadOptions::default()).expect_err("text").to_string();
     assert!(
         error.contains("t.csv: line 202, column 2: \"oops\" is not a number"),
         "{error}"
     );
     let short = text.clone() + "1\n";
-    let error = csv(&short, &Options::default()).expect_err("short").to_string();
+    let error = csv(&short, &ReadOptions::default())
+        .expect_err("short")
+        .to_string();
     assert!(
         error.contains("line 202") && error.contains("1 fields where the header has 2"),
         "{error}"
     );
     let open = text + "1,\"2\n3,4\n";
-    let error = csv(&open, &Options::default())
+    let error = csv(&open, &ReadOptions::default())
         .expect_err("open quote")
         .to_string();
     assert!(
         error.contains("line 202") && error.contains("never closed"),
         "{error}"
     );
-    assert!(csv("", &Options::default()).is_err());
+    assert!(csv("", &ReadOptions::default()).is_err());
 }
 
 #[test]
@@ -183,13 +185,13 @@ fn a_csv_file_whose_last_line_breaks_off_gives_the_lines_before() {
         let mut text = "a,b\n".to_owned();
         text.extend((0..rows).map(|i| format!("{i},1\n")));
         let (_folder, path) = write("t.csv", (text.clone() + "9").as_bytes());
-        let mut reader = Csv::open(&path, &Options::default()).expect("open");
+        let mut reader = Csv::open(&path, &ReadOptions::default()).expect("open");
         assert_eq!(all(&mut reader).rows(), rows);
         assert_eq!(reader.torn(), Some(rows as u64 + 2));
-        let whole = csv(&(text.clone() + "9,8"), &Options::default()).expect("rows");
+        let whole = csv(&(text.clone() + "9,8"), &ReadOptions::default()).expect("rows");
         assert_eq!(whole.rows(), rows + 1, "a last line needs no line break");
         assert!(
-            csv(&(text + "9\n"), &Options::default()).is_err(),
+            csv(&(text + "9\n"), &ReadOptions::default()).is_err(),
             "a short line that is whole is wrong"
         );
     }
@@ -198,10 +200,10 @@ fn a_csv_file_whose_last_line_breaks_off_gives_the_lines_before() {
 #[test]
 fn parquet_types_nulls_and_row_groups_become_rows() {
     let (_folder, path) = write("t.parquet", &parquet_file());
-    let options = Options {
+    let options = ReadOptions {
         time: named("time"),
         label: named("flag"),
-        ..Options::default()
+        ..ReadOptions::default()
     };
     let mut reader = Parquet::open(&path, &options).expect("open");
     assert_eq!(reader.names(), ["int", "real"]);
@@ -225,9 +227,9 @@ fn parquet_types_nulls_and_row_groups_become_rows() {
 #[test]
 fn parquet_selects_columns_and_prunes_row_groups_by_statistics() {
     let (_folder, path) = write("t.parquet", &parquet_file());
-    let options = Options {
+    let options = ReadOptions {
         columns: Some(vec!["real".to_owned(), "int".to_owned()]),
-        ..Options::default()
+        ..ReadOptions::default()
     };
     let mut reader = Parquet::open(&path, &options)
         .expect("open")
@@ -256,10 +258,10 @@ fn batches_of_any_size_give_the_same_rows() {
 #[test]
 fn import_fills_a_record_file() {
     let (folder, path) = write("t.parquet", &parquet_file());
-    let options = Options {
+    let options = ReadOptions {
         time: named("time"),
         label: named("flag"),
-        ..Options::default()
+        ..ReadOptions::default()
     };
     let mut reader = readers::open(&path, &options).expect("open");
     let record = folder.path().join("rows.synod");
@@ -275,13 +277,13 @@ fn import_fills_a_record_file() {
 
 #[test]
 fn missing_and_foreign_files_are_named() {
-    let error = readers::open("/no/such/file", &Options::default())
+    let error = readers::open("/no/such/file", &ReadOptions::default())
         .err()
         .expect("none")
         .to_string();
     assert!(error.contains("/no/such/file"), "{error}");
     let (_folder, path) = write("blob", &[0, 1, 2, 3, 4, 5]);
-    let error = readers::open(&path, &Options::default())
+    let error = readers::open(&path, &ReadOptions::default())
         .err()
         .expect("foreign")
         .to_string();

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use parquet::basic::{Compression, GzipLevel, ZstdLevel};
 use proptest::prelude::*;
 use samples::{batchwise, gzip, idx, npy, parquet_with, write};
-use synod_data::readers::{self, Batch, Options};
+use synod_data::readers::{self, Batch, ReadOptions};
 
 /// Rows that any of the samples may come to, damaged or not; more would mean that a count was believed.
 const PLAUSIBLE_VALUES: usize = 1 << 20;
@@ -123,7 +123,7 @@ proptest! {
         let mut bytes = SAMPLES[which.index(SAMPLES.len())].clone();
         damages.iter().for_each(|d| apply(&mut bytes, d));
         let (_folder, path) = write("f", &bytes);
-        let Ok(mut reader) = readers::open(&path, &Options::default()) else {
+        let Ok(mut reader) = readers::open(&path, &ReadOptions::default()) else {
             return Ok(());
         };
         let (mut batch, mut values) = (Batch::new(), 0);

@@ -84,21 +84,6 @@ fn pages_are_aligned_and_rows_lie_inside_the_map_without_being_copied() {
 }
 
 #[test]
-fn a_copied_file_reads_the_same_and_outlives_what_becomes_of_the_file() {
-    let (_folder, path) = folder();
-    ladder(&path, 25);
-    let reader = Reader::open_copied(&path).expect("open");
-    std::fs::write(&path, b"").expect("truncated");
-    for i in 0..25 {
-        assert_eq!(reader.row(i).expect("a row"), [i as f32, -(i as f32)]);
-    }
-    assert_eq!(
-        reader.scan(&Filter::all().label_is(1)).expect("a scan").count(),
-        10
-    );
-}
-
-#[test]
 fn a_filter_reads_only_pages_that_may_match() {
     let (_folder, path) = folder();
     ladder(&path, 100);
@@ -118,7 +103,7 @@ fn a_filter_reads_only_pages_that_may_match() {
     check(Filter::all(), 0..100, 10);
     check(Filter::all().time(150..250), 15..25, 2);
     check(Filter::all().time(200..300), 20..30, 1);
-    check(Filter::all().label_is(7), 70..80, 1);
+    check(Filter::all().label(7.0..=7.0), 70..80, 1);
     check(Filter::all().label(3.0..5.0), 30..50, 2);
     check(Filter::all().column("c0", 42.0..=42.0), 42..43, 1);
     check(Filter::all().column("c1", ..=-95.0), 95..100, 1);
@@ -213,7 +198,6 @@ fn appending_to_a_finished_file_continues_it() {
     for i in 0..47 {
         assert_eq!(reader.row(i).expect("a row")[0], i as f32);
     }
-    reader.verify_all().expect("all good");
 }
 
 #[test]

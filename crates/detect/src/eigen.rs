@@ -1,5 +1,6 @@
 //! The largest eigenvalues of a covariance, soon and in single precision; [`synod_sums::eigen`] is the exact way.
 
+use synod_core::Random;
 use synod_kernels::{Epilogue, Matrix, Simd, gemm, gemm_workspace};
 use synod_sums::eigen::diagonalise;
 
@@ -45,14 +46,8 @@ pub(crate) fn largest(matrix: &[f64], n: usize, k: usize, start: Option<&Directi
 
 /// Vectors that are neither equal nor orthogonal to anything in particular.
 fn spread(n: usize, k: usize) -> Vec<f32> {
-    let mut state = 0x9e37_79b9_7f4a_7c15u64;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 40) as f32 / (1u64 << 24) as f32 - 0.5
-    };
-    (0..n * k).map(|_| next()).collect()
+    let mut random = Random::new(0, &[]);
+    (0..n * k).map(|_| random.uniform() as f32 - 0.5).collect()
 }
 
 /// `out = rows * matrix`, with `k` rows of `n` and a symmetric matrix.

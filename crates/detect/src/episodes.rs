@@ -89,7 +89,7 @@ pub struct Episodes<P = Calibrator> {
     open: Option<Open>,
     /// When the last alarm was over.
     over: i64,
-    verdict: Option<Verdict>,
+    verdict: Verdict,
 }
 
 impl<P: Policy> Episodes<P> {
@@ -100,7 +100,11 @@ impl<P: Policy> Episodes<P> {
             policy,
             open: None,
             over: i64::MIN,
-            verdict: None,
+            verdict: Verdict {
+                threshold: f32::INFINITY,
+                alarm: false,
+                adopted: false,
+            },
         }
     }
 
@@ -109,8 +113,8 @@ impl<P: Policy> Episodes<P> {
         &self.node
     }
 
-    /// What was said of the last window, if there was one.
-    pub fn verdict(&self) -> Option<Verdict> {
+    /// What was said of the last window; before the first one nothing is an alarm.
+    pub fn verdict(&self) -> Verdict {
         self.verdict
     }
 
@@ -122,7 +126,7 @@ impl<P: Policy> Episodes<P> {
     /// Judges the next window; says what it changed, if anything.
     pub fn push(&mut self, scored: &Scored<'_>) -> Option<Change> {
         let verdict = self.policy.push(scored.score, scored.measured);
-        self.verdict = Some(verdict);
+        self.verdict = verdict;
         match (self.open.take(), verdict.alarm) {
             (None, false) => None,
             (None, true) => {

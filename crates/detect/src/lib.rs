@@ -30,7 +30,7 @@ pub use error::{Error, Result};
 pub use learning::{Alone, History, Keep, Learner};
 pub use model::{NodeModel, Scores};
 pub use moments::Moments;
-pub use monitor::Monitor;
+pub use monitor::{Judged, Monitor};
 pub use recipe::{Member, Recipe};
 pub use rows::Rows;
 pub use scorer::{Contribution, Scored, Scorer};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use synod_core::{Digest, Frame};
 
-use crate::calibrate::{Calibrator, Policy};
+use crate::calibrate::{Calibrator, Policy, Verdict};
 use crate::episodes::{Change, Episodes};
 use crate::error::{Error, Result};
 use crate::model::NodeModel;
@@ -14,8 +14,16 @@ use crate::scorer::{Memory, Scored, Scorer};
 /// What a stored state begins with: its kind and its version.
 const KIND: &[u8] = b"synod state 1\n";
 
-/// A larger state is none of ours.
-const LARGEST: usize = 1 << 30;
+/// What a window came to.
+#[derive(Clone, Debug)]
+pub struct Judged<'a> {
+    /// Its score, and the metrics behind it if asked for.
+    pub scored: &'a Scored<'a>,
+    /// What the policy said of it.
+    pub verdict: Verdict,
+    /// What it changed about the node's alarm.
+    pub change: Option<Change>,
+}
 
 /// A scorer and the alarms that come of it.
 #[derive(Debug)]
@@ -40,6 +48,11 @@ struct Read<P> {
     model: Digest,
     memory: Memory,
     episodes: Episodes<P>,
+}
+
+impl Monitor {
+    /// No state is larger, in bytes.
+    pub const LARGEST: u64 = 1 << 30;
 }
 
 impl<P: Policy> Monitor<P> {
@@ -85,17 +98,17 @@ impl<P: Policy> Monitor<P> {
         Ok((scored, change))
     }
 
-    /// The windows of a frame; calls `each` with the score of every one, the alarms by then and what the window changed about
-    /// them.
-    pub fn advance(
-        &mut self,
-        frame: &Frame,
-        each: &mut dyn FnMut(&Scored<'_>, &Episodes<P>, Option<Change>),
-    ) -> Result<()> {
+    /// The windows of a frame; calls `each` with what every one came to.
+    pub fn advance(&mut self, frame: &Frame, each: &mut dyn FnMut(Judged<'_>)) -> Result<()> {
         let Monitor { scorer, episodes } = self;
         scorer.advance(frame, &mut |scored| {
             let change = episodes.push(scored);
-            each(scored, episodes, change);
+            let verdict = episodes.verdict();
+            each(Judged {
+                scored,
+                verdict,
+                change,
+            });
         })
     }
 
@@ -116,7 +129,10 @@ impl<P: Policy> Monitor<P> {
     /// Goes on from what [`Monitor::save`] gave, with the detector that was at work then. The node must be the one named.
     pub fn resume(node: &str, model: Arc<NodeModel>, bytes: &[u8]) -> Result<Monitor<P>> {
         let bad = |problem: String| Err(Error::State(problem));
-        let Some(rest) = bytes.strip_prefix(KIND).filter(|_| bytes.len() <= LARGEST) else {
+        let Some(rest) = bytes
+            .strip_prefix(KIND)
+            .filter(|_| bytes.len() as u64 <= Monitor::LARGEST)
+        else {
             return bad("is no state of this version".into());
         };
         let Some((digest, payload)) = rest.split_at_checked(32) else {

@@ -1,13 +1,11 @@
 //! What a node's detector is made of.
 
-use serde::{Deserialize, Serialize};
-
 use crate::detector::{Kind, Sequences, Training};
 use crate::error::{Error, Result};
 use crate::features::{FeatureSettings, Scaling, View};
 
 /// One detector among those that judge a node together.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Member {
     /// What it is.
     pub kind: Kind,
@@ -22,7 +20,8 @@ pub struct Member {
 }
 
 impl Member {
-    fn new(kind: Kind, view: View, smooth: usize, weight: f32) -> Member {
+    /// A member whose sizes are averaged over `smooth` windows, and whose word counts by `weight`.
+    pub fn new(kind: Kind, view: View, smooth: usize, weight: f32) -> Member {
         let power = if matches!(kind, Kind::Covariance { .. }) {
             2.0
         } else {
@@ -40,7 +39,7 @@ impl Member {
 }
 
 /// What a node's detector is made of, before it has seen any window.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Recipe {
     /// How windows become features.
     pub features: FeatureSettings,

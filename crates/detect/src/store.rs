@@ -8,6 +8,7 @@ use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde_json::{Number, Value};
 use synod_core::{Digest, Hasher, files};
 
+use crate::detector::Method;
 use crate::error::{Error, Result};
 use crate::model::NodeModel;
 
@@ -57,6 +58,11 @@ impl NodeModel {
 
     /// Reads what [`NodeModel::save`] wrote.
     pub fn load(path: impl AsRef<Path>) -> Result<NodeModel> {
+        NodeModel::load_with(path, &[])
+    }
+
+    /// The same, of a detector that has members of other methods than Synod's own.
+    pub fn load_with(path: impl AsRef<Path>, methods: &[&dyn Method]) -> Result<NodeModel> {
         let path = path.as_ref();
         let io = |source| Error::Io {
             doing: "read the detector",
@@ -83,7 +89,8 @@ impl NodeModel {
         }
         let mut value: Value = serde_json::from_str(text).map_err(|e| damaged(e.to_string()))?;
         lower(&mut value, "", &tensors).map_err(damaged)?;
-        let model: NodeModel = serde_json::from_value(value).map_err(|e| damaged(e.to_string()))?;
+        let mut model: NodeModel = serde_json::from_value(value).map_err(|e| damaged(e.to_string()))?;
+        model.revive(methods).map_err(damaged)?;
         model.check().map_err(damaged)?;
         Ok(model)
     }

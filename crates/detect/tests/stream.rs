@@ -4,7 +4,9 @@ use std::sync::{Arc, OnceLock};
 
 use proptest::prelude::*;
 use synod_core::Frame;
-use synod_detect::{AlarmBudget, Calibrator, Change, Error, Monitor, NodeModel, Recipe, Scored, Verdict};
+use synod_detect::{
+    AlarmBudget, Calibrator, Change, Error, Judged, Monitor, NodeModel, Recipe, Scored, Verdict,
+};
 
 const METRICS: usize = 9;
 
@@ -111,15 +113,19 @@ fn policy(model: &NodeModel) -> Calibrator {
 struct Said {
     at: i64,
     scores: [u32; 4],
-    verdict: Option<(u32, bool, bool)>,
+    verdict: (u32, bool, bool),
     change: Option<Change>,
 }
 
-fn said(scored: &Scored<'_>, verdict: Option<Verdict>, change: Option<Change>) -> Said {
+fn bits(verdict: Verdict) -> (u32, bool, bool) {
+    (verdict.threshold.to_bits(), verdict.alarm, verdict.adopted)
+}
+
+fn said(scored: &Scored<'_>, verdict: Verdict, change: Option<Change>) -> Said {
     Said {
         at: scored.at,
         scores: [scored.score, scored.measured, scored.instant, scored.silence].map(f32::to_bits),
-        verdict: verdict.map(|v| (v.threshold.to_bits(), v.alarm, v.adopted)),
+        verdict: bits(verdict),
         change,
     }
 }
@@ -147,8 +153,8 @@ fn in_pieces(model: &Arc<NodeModel>, mut windows: &[Window], cuts: &[(usize, boo
         windows = rest;
         while !piece.is_empty() {
             if let Some(frame) = frame(piece, model.step()).filter(|_| whole) {
-                let each = &mut |scored: &Scored<'_>, episodes: &synod_detect::Episodes, change| {
-                    found.push(said(scored, episodes.verdict(), change));
+                let each = &mut |judged: Judged<'_>| {
+                    found.push(said(judged.scored, judged.verdict, judged.change));
                 };
                 monitor.advance(&frame, each).expect("in order");
                 piece = &piece[frame.rows()..];
@@ -161,11 +167,13 @@ fn in_pieces(model: &Arc<NodeModel>, mut windows: &[Window], cuts: &[(usize, boo
                 None => monitor.no_window(*at),
             };
             let (scored, change) = pushed.expect("in order");
-            let mut one = said(&scored, None, change);
-            one.verdict = monitor
-                .episodes()
-                .verdict()
-                .map(|v| (v.threshold.to_bits(), v.alarm, v.adopted));
+            let nothing = Verdict {
+                threshold: 0.0,
+                alarm: false,
+                adopted: false,
+            };
+            let mut one = said(&scored, nothing, change);
+            one.verdict = bits(monitor.episodes().verdict());
             found.push(one);
             piece = &piece[1..];
         }

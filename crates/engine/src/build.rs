@@ -41,7 +41,7 @@ impl Builder {
     }
 
     /// The sum of two values of one type, tensors or stacks.
-    pub fn sum_of(&mut self, x: Value, y: Value) -> Value {
+    pub(crate) fn sum_of(&mut self, x: Value, y: Value) -> Value {
         match self.ty(x) {
             Type::Tensor(_) => self.add(x, y),
             Type::Stack(_) => self.one(Merge, &[x, y]),
@@ -55,7 +55,7 @@ impl Builder {
     }
 
     /// The zero of a value's type.
-    pub fn zero_like(&mut self, like: Value) -> Value {
+    pub(crate) fn zero_like(&mut self, like: Value) -> Value {
         match self.ty(like).clone() {
             Type::Tensor(shape) => self.one(Full { shape, value: 0.0 }, &[]),
             Type::Stack(frame) => self.one(Empty { frame }, &[]),
@@ -116,7 +116,7 @@ impl Builder {
     }
 
     /// `n` copies of a tensor along a new first axis.
-    pub fn repeat_batch(&mut self, x: Value, n: usize) -> Value {
+    pub(crate) fn repeat_batch(&mut self, x: Value, n: usize) -> Value {
         let shape = self.shape(x);
         self.one(
             Broadcast {

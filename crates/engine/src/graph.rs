@@ -108,7 +108,7 @@ impl Graph {
     }
 
     /// The cost of one node.
-    pub fn node_cost(&self, node: &Node) -> Cost {
+    pub(crate) fn node_cost(&self, node: &Node) -> Cost {
         let types = |values: &[Value]| values.iter().map(|&v| self.ty(v).clone()).collect::<Vec<_>>();
         node.op.primitive().cost(&types(&node.args), &types(&node.outs))
     }

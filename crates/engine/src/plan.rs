@@ -28,7 +28,7 @@ impl Lifetime {
 
 /// Offsets for a list of lifetimes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Plan {
+pub struct MemoryPlan {
     /// One offset per lifetime.
     pub offsets: Vec<usize>,
     /// The size of the arena.
@@ -55,12 +55,12 @@ const REPAIRS: usize = 24;
 /// Greedy in several orders; offsets are the lowest that are free for the whole lifetime. Each plan is mended by placing
 /// the buffer that sticks out at the top first and packing again. The smallest result wins; where it is far from the bound,
 /// its order is changed one buffer at a time for as long as that helps.
-pub fn plan(lifetimes: &[Lifetime]) -> Plan {
+pub fn plan(lifetimes: &[Lifetime]) -> MemoryPlan {
     let bound = max_live(lifetimes);
     let size = |i: &usize| std::cmp::Reverse(lifetimes[*i].aligned());
     let span = |i: &usize| std::cmp::Reverse(lifetimes[*i].last - lifetimes[*i].first);
     let start = |i: &usize| lifetimes[*i].first;
-    let mut best: Option<(Plan, Vec<usize>)> = None;
+    let mut best: Option<(MemoryPlan, Vec<usize>)> = None;
     for order in 0..4 {
         let mut indices: Vec<usize> = (0..lifetimes.len()).collect();
         match order {
@@ -83,7 +83,7 @@ pub fn plan(lifetimes: &[Lifetime]) -> Plan {
             }
         }
     }
-    best.map_or_else(Plan::default, |(plan, order)| {
+    best.map_or_else(MemoryPlan::default, |(plan, order)| {
         improve(lifetimes, plan, order, bound)
     })
 }
@@ -92,7 +92,7 @@ pub fn plan(lifetimes: &[Lifetime]) -> Plan {
 const COMPARISONS: usize = 500_000;
 
 /// Moves one buffer of the order at a time, by a fixed random sequence, and keeps what is no worse.
-fn improve(lifetimes: &[Lifetime], mut plan: Plan, mut order: Vec<usize>, bound: usize) -> Plan {
+fn improve(lifetimes: &[Lifetime], mut plan: MemoryPlan, mut order: Vec<usize>, bound: usize) -> MemoryPlan {
     let mut random = Random::from_state(1);
     let mut below = |count: usize| random.below(count as u64) as usize;
     for _ in 0..COMPARISONS / order.len().pow(2).max(1) {
@@ -111,7 +111,7 @@ fn improve(lifetimes: &[Lifetime], mut plan: Plan, mut order: Vec<usize>, bound:
     plan
 }
 
-fn pack(lifetimes: &[Lifetime], order: &[usize]) -> Plan {
+fn pack(lifetimes: &[Lifetime], order: &[usize]) -> MemoryPlan {
     let mut offsets = vec![0; lifetimes.len()];
     let mut placed: Vec<usize> = vec![];
     let mut arena = 0;
@@ -133,5 +133,5 @@ fn pack(lifetimes: &[Lifetime], order: &[usize]) -> Plan {
         arena = arena.max(at + lifetimes[i].aligned());
         placed.push(i);
     }
-    Plan { offsets, arena }
+    MemoryPlan { offsets, arena }
 }

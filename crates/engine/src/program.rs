@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use synod_kernels::Span;
 
-use crate::backend::{Backend, Cpu, Frame, Kernel, Memory, Rows};
+use crate::backend::{Backend, CallFrame, Cpu, Kernel, Memory, RowDependence};
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::passes;
@@ -59,8 +59,8 @@ pub fn compile(graph: &Graph, options: &Options) -> Result<Program> {
 /// Compiles a graph for several backends, each node going where it is cheapest.
 pub fn compile_with(graph: &Graph, options: &Options, backends: &[&dyn Backend]) -> Result<Program> {
     let rows = match options.frozen {
-        0 => Rows::Together,
-        _ => Rows::Alone,
+        0 => RowDependence::Together,
+        _ => RowDependence::Alone,
     };
     compile_as(graph, options, rows, backends)
 }
@@ -69,7 +69,7 @@ pub fn compile_with(graph: &Graph, options: &Options, backends: &[&dyn Backend])
 pub(crate) fn compile_as(
     graph: &Graph,
     options: &Options,
-    rows: Rows,
+    rows: RowDependence,
     backends: &[&dyn Backend],
 ) -> Result<Program> {
     let graph = match (options.optimise, options.frozen) {
@@ -226,7 +226,7 @@ impl Program {
 }
 
 fn run(task: &Bound, memory: &mut Memory, base: usize) {
-    task.kernel.run(Frame {
+    task.kernel.run(CallFrame {
         memory,
         base,
         args: &task.args,

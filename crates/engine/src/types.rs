@@ -134,7 +134,7 @@ impl Type {
     }
 
     /// True for a rank-0 tensor.
-    pub fn is_scalar(&self) -> bool {
+    pub(crate) fn is_scalar(&self) -> bool {
         matches!(self, Type::Tensor(shape) if shape.rank() == 0)
     }
 }

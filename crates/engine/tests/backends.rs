@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use common::catalogue::RULES;
 use common::{Rng, agree_all, for_seeds, random, scalar_loss, to_f32, to_f64, training};
-use synod_engine::backend::{Backend, Cpu, Interpreter, Rows, Task, assign, partition};
+use synod_engine::backend::{Backend, Cpu, Interpreter, KernelCall, RowDependence, assign, partition};
 use synod_engine::ops::Unary;
 use synod_engine::{
     Graph, Node, Options, Result, Session, Type, compile_with, interpret, trace, value_and_grad,
@@ -29,7 +29,7 @@ impl<B: Backend> Backend for Priced<B> {
         (self.price)(graph.nodes().iter().position(|n| n.outs == node.outs)?)
     }
 
-    fn compile(&self, region: &Graph, rows: Rows) -> Result<Vec<Task>> {
+    fn compile(&self, region: &Graph, rows: RowDependence) -> Result<Vec<KernelCall>> {
         self.inner.compile(region, rows)
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use common::catalogue::{self, CONV_ROLES, Case, DOTS, FAMILIES, KINDS, POOL_ROLES, RULES, family};
 use common::differences::{derivatives, first, next_order};
 use common::{Rng, for_seeds, ops_of, scalar_loss};
-use synod_engine::ops::{Binary, Dot, Kind, Op, Unary};
+use synod_engine::ops::{Binary, Dot, FusedKind, Op, Unary};
 use synod_engine::{Graph, Tensor, Type, branch, grad, interpret, repeat, trace};
 
 fn check(cases: impl IntoIterator<Item = Case>) {
@@ -57,11 +57,11 @@ fn the_catalogue_has_every_op_in_every_form() {
         );
     }
     for kind in [
-        Kind::Dense,
-        Kind::SumUpdate,
-        Kind::DenseBackward,
-        Kind::DotUpdate,
-        Kind::Chain,
+        FusedKind::Dense,
+        FusedKind::SumUpdate,
+        FusedKind::DenseBackward,
+        FusedKind::DotUpdate,
+        FusedKind::Chain,
     ] {
         assert!(
             ops.iter().any(|op| matches!(op, Op::Fused(f) if f.kind == kind)),

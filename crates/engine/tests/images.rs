@@ -313,7 +313,7 @@ fn bias_shortcut_and_activation_join_their_convolution_and_keep_its_meaning() {
             let [only] = optimised.nodes() else {
                 return Err(format!("not one node:\n{optimised}"));
             };
-            if !matches!(&only.op, Op::Fused(f) if f.kind == synod_engine::ops::Kind::Conv) {
+            if !matches!(&only.op, Op::Fused(f) if f.kind == synod_engine::ops::FusedKind::Conv) {
                 return Err(format!("not a convolution:\n{optimised}"));
             }
         }

@@ -9,7 +9,7 @@ use common::catalogue::RULES;
 use common::training::{self, Step};
 use common::{Rng, agree_all, ops_of, to_f32, to_f64};
 use synod_engine::backend::Cpu;
-use synod_engine::ops::{Kind, Op, Rule, Unary, Update};
+use synod_engine::ops::{FusedKind, Op, Rule, Unary, Update};
 use synod_engine::{Builder, Graph, Options, Session, Type, compile, compile_with, grad, interpret, passes};
 use synod_kernels::Simd;
 
@@ -68,11 +68,11 @@ fn training_steps_are_fused() {
     for (name, step) in steps(&[2, 16, 40]) {
         let kinds = kinds(&step.graph);
         for kind in [
-            Kind::Dense,
-            Kind::DotUpdate,
-            Kind::SumUpdate,
-            Kind::DenseBackward,
-            Kind::Chain,
+            FusedKind::Dense,
+            FusedKind::DotUpdate,
+            FusedKind::SumUpdate,
+            FusedKind::DenseBackward,
+            FusedKind::Chain,
         ] {
             assert!(
                 kinds.contains(&format!("{kind:?}")),

@@ -84,7 +84,7 @@ impl Backtest {
             done();
             results
         };
-        let nodes = in_order(0..history.nodes(), self.threads, &one);
+        let nodes = in_order(0..history.nodes(), self.threads, one);
         let ways = nodes.iter().flatten().map(Vec::len).next().unwrap_or(1);
         let of_way = |way: usize| {
             nodes.iter().map(move |node| match node {
@@ -128,8 +128,8 @@ impl Backtest {
             let change = episodes.push(scored);
             let verdict = episodes.verdict();
             scores.push(scored.score);
-            thresholds.push(verdict.map_or(f32::NAN, |verdict| verdict.threshold));
-            alarms.push(verdict.is_some_and(|verdict| verdict.alarm));
+            thresholds.push(verdict.threshold);
+            alarms.push(verdict.alarm);
             if let Some(Change::Closed(alarm)) = change {
                 events.push(alarm);
             }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use synod_core::Random;
-use synod_nn::{Data, Loss, Measure, Measurer, Model, Optimizer, Rule, Shuffle, Terms, Trainer};
+use synod_nn::{Data, Loss, Measured, Measurer, Model, Optimizer, Rule, Shuffle, Terms, Trainer};
 
 use crate::error::{Error, Result};
 
@@ -214,17 +214,17 @@ impl Worker {
     }
 
     /// Takes back a vector that [`Worker::train`] gave, for the next one.
-    pub fn recycle(&mut self, weights: Vec<f32>) {
+    pub(crate) fn recycle(&mut self, weights: Vec<f32>) {
         self.spare = weights;
     }
 
     /// The loss and accuracy of weights on rows.
-    pub fn measure(&mut self, weights: &[f32], examples: &Examples<'_>) -> Result<Measure> {
+    pub fn measure(&mut self, weights: &[f32], examples: &Examples<'_>) -> Result<Measured> {
         if self.measurer.is_none() {
             self.measurer = Some(Measurer::new(&self.model, self.plan.loss, self.plan.itself)?);
         }
         match &mut self.measurer {
-            None => Ok(Measure::default()),
+            None => Ok(Measured::default()),
             Some(measurer) => {
                 measurer.set_weights(weights);
                 Ok(measurer.measure(&examples.data, examples.rows)?)

@@ -8,14 +8,14 @@ use synod_core::config::{Mistake, Section};
 use crate::compress::Compression;
 use crate::partition::Division;
 use crate::round::trace::Behaviour;
-use crate::simulate::{Attack, Epochs, Personal, Settings};
-use crate::strategy::Choice;
+use crate::simulate::{Attack, Epochs, Personal, SimulationSettings};
+use crate::strategy::StrategyChoice;
 use crate::{round, select};
 
 /// Who learns together, and how.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Federation {
+pub struct FederationChoice {
     /// The registered clients.
     pub clients: NonZeroUsize,
     /// The most rounds.
@@ -30,9 +30,9 @@ pub struct Federation {
     steps: Option<usize>,
     /// What the server makes of updates.
     #[serde(default)]
-    pub strategy: Choice,
+    pub strategy: StrategyChoice,
     #[serde(default)]
-    selection: select::Settings,
+    selection: select::SelectionSettings,
     #[serde(default)]
     compression: Compression,
     #[serde(default)]
@@ -46,7 +46,7 @@ pub struct Federation {
     behaviour: Behaviour,
     attack: Option<Attack>,
     #[serde(default)]
-    round: round::Settings,
+    round: round::RoundSettings,
     /// The test accuracy at which to stop.
     pub target: Option<f64>,
     /// Rounds between evaluations.
@@ -89,21 +89,21 @@ impl<'de> Deserialize<'de> for BatchSize {
     }
 }
 
-impl Section for Federation {
+impl Section for FederationChoice {
     const NAME: &'static str = "federation";
-    type Written = Federation;
+    type Written = FederationChoice;
 
-    fn check(federation: Federation) -> Result<Federation, Mistake> {
+    fn check(federation: FederationChoice) -> Result<FederationChoice, Mistake> {
         let settings = federation.settings(1, 1);
         settings.check().map_err(|e| Mistake::here(e.to_string()))?;
         Ok(federation)
     }
 }
 
-impl Federation {
+impl FederationChoice {
     /// What the simulation takes. Clients pass over their rows `epochs` times unless the section says otherwise.
-    pub fn settings(&self, epochs: usize, seed: u64) -> Settings {
-        Settings {
+    pub fn settings(&self, epochs: usize, seed: u64) -> SimulationSettings {
+        SimulationSettings {
             seed,
             fraction: self.fraction,
             epochs: self.epochs.unwrap_or(Epochs::Fixed(epochs)),
@@ -138,14 +138,14 @@ mod tests {
 
     #[test]
     fn what_a_section_leaves_out_is_as_in_training() {
-        let read = |written| Federation::check(serde_json::from_value(written).expect("written so"));
+        let read = |written| FederationChoice::check(serde_json::from_value(written).expect("written so"));
         let usual = read(json!({ "clients": 10, "rounds": 3 })).expect("a federation");
         assert_eq!(
             usual.settings(4, 7),
-            Settings {
+            SimulationSettings {
                 seed: 7,
                 epochs: Epochs::Fixed(4),
-                ..Settings::default()
+                ..SimulationSettings::default()
             }
         );
         assert_eq!(usual.batch(20), Some(20));

@@ -15,7 +15,7 @@ pub mod strategy;
 mod sum;
 
 pub use client::{ClientId, Examples, Plan, Task, Trained, Worker};
-pub use config::Federation;
+pub use config::FederationChoice;
 pub use error::{Error, Result};
 pub use sum::ExactSum;
 pub use synod_core::Random;

@@ -59,7 +59,7 @@ impl ExactSum {
     }
 
     /// [`ExactSum::add`] for numbers of double precision, with a weight of 1.
-    pub fn add_numbers(&mut self, values: &[f64]) -> Result<()> {
+    pub(crate) fn add_numbers(&mut self, values: &[f64]) -> Result<()> {
         let largest = values
             .iter()
             .fold(0.0, |most: f64, x| if x.abs() <= most { most } else { x.abs() });

@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 use synod_federate::Random;
-use synod_federate::compress::{Compression, Layout, Scale, Size, Sparsity, Values, decode, decode_into};
+use synod_federate::compress::{
+    Compression, SharedScale, Size, Sparsity, UpdateLayout, Values, decode, decode_into,
+};
 
 fn all() -> Vec<Compression> {
     let values = [Values::Exact, Values::EightBit, Values::FourBit, Values::OneBit];
@@ -12,11 +14,11 @@ fn all() -> Vec<Compression> {
         .flat_map(|&c| [c, c.top(0.1), c.random(0.1), c.top(1.0), c.random(0.7)])
         .collect();
     all.extend(each.map(|c| Compression {
-        scale: Scale::Tensor,
+        scale: SharedScale::Tensor,
         ..c
     }));
     all.extend(each.map(|c| Compression {
-        scale: Scale::Block(16),
+        scale: SharedScale::Block(16),
         ..c
     }));
     all
@@ -28,17 +30,17 @@ fn update(len: usize, seed: u64) -> Vec<f32> {
 }
 
 /// A layout of three tensors, the middle one short.
-fn tensors(len: usize) -> Layout {
+fn tensors(len: usize) -> UpdateLayout {
     let (a, b) = (len / 2, len / 2 + (len - len / 2).min(7));
-    Layout::new(&[0..a, a..b, b..len]).unwrap()
+    UpdateLayout::new(&[0..a, a..b, b..len]).unwrap()
 }
 
 /// The block of each value, found the long way.
-fn block_of(layout: &Layout, scale: Scale, place: usize) -> std::ops::Range<usize> {
+fn block_of(layout: &UpdateLayout, scale: SharedScale, place: usize) -> std::ops::Range<usize> {
     let tensor = layout.tensors().find(|t| t.contains(&place)).unwrap();
     match scale {
-        Scale::Tensor => tensor,
-        Scale::Block(block) => {
+        SharedScale::Tensor => tensor,
+        SharedScale::Block(block) => {
             let start = tensor.start + (place - tensor.start) / block as usize * block as usize;
             start..(start + block as usize).min(tensor.end)
         }
@@ -84,7 +86,7 @@ fn the_same_seed_makes_the_same_bytes_and_another_seed_others() {
 
 #[test]
 fn a_payload_is_as_small_as_promised() {
-    let layout = Layout::single(199_210);
+    let layout = UpdateLayout::single(199_210);
     let share = |c: Compression| c.size(&layout).bytes() as f64 / (4.0 * 199_210.0);
     assert!(share(Compression::new(Values::EightBit)) <= 0.255);
     assert!(share(Compression::new(Values::FourBit)) <= 0.13);
@@ -97,7 +99,7 @@ fn a_payload_is_as_small_as_promised() {
 
 #[test]
 fn places_that_are_clustered_take_fewer_bytes_than_the_bound() {
-    let (top, layout) = (Compression::default().top(0.01), Layout::single(100_000));
+    let (top, layout) = (Compression::default().top(0.01), UpdateLayout::single(100_000));
     let mut sent = vec![0.0; 100_000];
     sent[500..1500].fill(1.0);
     let payload = top.encode(&sent, &layout, None, 0).unwrap();
@@ -108,7 +110,7 @@ fn places_that_are_clustered_take_fewer_bytes_than_the_bound() {
 #[test]
 fn rounding_moves_a_value_less_than_one_step_of_its_block() {
     for (values, levels) in [(Values::EightBit, 127.0), (Values::FourBit, 7.0)] {
-        for scale in [Scale::Block(64), Scale::Tensor] {
+        for scale in [SharedScale::Block(64), SharedScale::Tensor] {
             let compression = Compression {
                 scale,
                 ..Compression::new(values)
@@ -127,7 +129,7 @@ fn rounding_moves_a_value_less_than_one_step_of_its_block() {
 
 #[test]
 fn rounded_values_are_right_on_average() {
-    let layout = Layout::single(70);
+    let layout = UpdateLayout::single(70);
     let sent = update(70, 4);
     let largest = sent.iter().fold(0.0f32, |m, v| m.max(v.abs()));
     for (values, levels) in [(Values::EightBit, 127.0), (Values::FourBit, 7.0)] {
@@ -143,7 +145,7 @@ fn rounded_values_are_right_on_average() {
 #[test]
 fn random_places_are_right_on_average() {
     // 7 does not divide 70 · 0.3: stretches differ in length.
-    let (layout, sent) = (Layout::single(67), update(67, 4));
+    let (layout, sent) = (UpdateLayout::single(67), update(67, 4));
     for values in [Values::Exact, Values::EightBit] {
         let (mean, seeds) = mean(&Compression::new(values).random(0.3), &sent, &layout, 20_000);
         for (mean, &sent) in mean.iter().zip(&sent) {
@@ -153,7 +155,7 @@ fn random_places_are_right_on_average() {
     }
 }
 
-fn mean(compression: &Compression, sent: &[f32], layout: &Layout, seeds: u64) -> (Vec<f64>, f64) {
+fn mean(compression: &Compression, sent: &[f32], layout: &UpdateLayout, seeds: u64) -> (Vec<f64>, f64) {
     let mut total = vec![0.0; sent.len()];
     for seed in 0..seeds {
         let payload = compression.encode(sent, layout, None, seed).unwrap();
@@ -174,7 +176,7 @@ fn a_sign_arrives_as_the_mean_magnitude_of_its_block() {
     let payload = compression.encode(&sent, &layout, None, 0).unwrap();
     let arrived = decode(payload.as_ref(), &layout).unwrap();
     for i in 0..sent.len() {
-        let block = &sent[block_of(&layout, Scale::Block(256), i)];
+        let block = &sent[block_of(&layout, SharedScale::Block(256), i)];
         let mean = block.iter().map(|v| f64::from(v.abs())).sum::<f64>() / block.len() as f64;
         let expected = mean.copysign(f64::from(sent[i]));
         assert!((f64::from(arrived[i]) - expected).abs() < 1e-6 * mean, "{i}");
@@ -183,7 +185,7 @@ fn a_sign_arrives_as_the_mean_magnitude_of_its_block() {
 
 #[test]
 fn the_largest_values_are_kept_and_of_equal_ones_the_first() {
-    let layout = Layout::single(10);
+    let layout = UpdateLayout::single(10);
     let sent = [1.0, -3.0, 2.0, 0.0, 2.0, -2.0, 5.0, 2.0, 0.5, -0.0];
     let payload = Compression::default().top(0.4).encode(&sent, &layout, None, 0);
     let arrived = decode(payload.unwrap().as_ref(), &layout).unwrap();
@@ -225,7 +227,7 @@ fn what_is_lost_is_sent_later() {
 /// Steps of gradient descent on a quadratic, each sent compressed; gives the distance to the optimum.
 fn descend(compression: &Compression, feedback: bool) -> f64 {
     let (n, rate) = (64, 0.02f32);
-    let layout = Layout::single(n);
+    let layout = UpdateLayout::single(n);
     let optimum = update(n as usize, 12);
     // Curvatures differ and a few coordinates are steep: their sign is all that arrives of the rest.
     let curvature: Vec<f32> = (0..n).map(|i| if i % 16 == 0 { 20.0 } else { 0.5 }).collect();
@@ -265,7 +267,7 @@ fn signs_reach_the_optimum_with_feedback_and_stall_without() {
 
 #[test]
 fn a_diverged_update_is_refused_and_the_residual_kept() {
-    let layout = Layout::single(3);
+    let layout = UpdateLayout::single(3);
     for compression in all() {
         for bad in [f32::NAN, f32::INFINITY, -f32::INFINITY, 3e38] {
             let mut residual = [1.0, 2.0, 3.0];
@@ -279,7 +281,7 @@ fn a_diverged_update_is_refused_and_the_residual_kept() {
 
 #[test]
 fn extreme_but_finite_updates_come_back_finite() {
-    let layout = Layout::single(300);
+    let layout = UpdateLayout::single(300);
     for compression in all() {
         for size in [1e38f32, 1e30, 1e-30, 1e-37, f32::MIN_POSITIVE, 1e-45, 0.0] {
             let sent: Vec<f32> = (0..300).map(|i| if i % 3 == 0 { -size } else { size }).collect();
@@ -299,7 +301,7 @@ fn settings_read_as_names_and_tables_and_say_what_is_wrong() {
     let full = r#"{ "random": 0.05, "values": "4-bit", "scale": { "block": 1024 }, "feedback": true }"#;
     let full = read(full).unwrap();
     assert_eq!(full.sparsity, Sparsity::Random(0.05));
-    assert_eq!((full.scale, full.feedback), (Scale::Block(1024), true));
+    assert_eq!((full.scale, full.feedback), (SharedScale::Block(1024), true));
     for compression in all() {
         let text = serde_json::to_string(&compression).unwrap();
         assert_eq!(read(&text).unwrap(), compression);
@@ -314,16 +316,16 @@ fn settings_read_as_names_and_tables_and_say_what_is_wrong() {
 
 #[test]
 fn a_layout_has_no_gaps() {
-    assert!(Layout::new(&[0..3, 4..5]).is_err());
-    assert!(Layout::new(&[1..3, 3..4]).is_err());
-    assert!(Layout::new(&[]).unwrap().is_empty());
-    assert_eq!(Layout::new(&[0..3, 3..3, 3..5]).unwrap().len(), 5);
+    assert!(UpdateLayout::new(&[0..3, 4..5]).is_err());
+    assert!(UpdateLayout::new(&[1..3, 3..4]).is_err());
+    assert!(UpdateLayout::new(&[]).unwrap().is_empty());
+    assert_eq!(UpdateLayout::new(&[0..3, 3..3, 3..5]).unwrap().len(), 5);
 }
 
 proptest! {
     #[test]
     fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), len in 0u32..400) {
-        let _ = decode(&bytes, &Layout::single(len));
+        let _ = decode(&bytes, &UpdateLayout::single(len));
     }
 
     #[test]
@@ -364,7 +366,7 @@ proptest! {
     #[test]
     fn top_values_match_a_sort(values in prop::collection::vec(-5i8..5, 1..200), fraction in 0.01f64..1.0) {
         let sent: Vec<f32> = values.iter().map(|&v| f32::from(v)).collect();
-        let layout = Layout::single(sent.len() as u32);
+        let layout = UpdateLayout::single(sent.len() as u32);
         let top = Compression::default().top(fraction);
         let payload = top.encode(&sent, &layout, None, 0).unwrap();
         let mut order: Vec<usize> = (0..sent.len()).collect();
@@ -380,6 +382,6 @@ proptest! {
     fn a_payload_for_another_model_is_refused(which in 0usize..28, len in 0u32..300) {
         prop_assume!(len != 200);
         let payload = all()[which].encode(&update(200, 1), &tensors(200), None, 3).unwrap();
-        prop_assert!(decode(payload.as_ref(), &Layout::single(len)).is_err());
+        prop_assert!(decode(payload.as_ref(), &UpdateLayout::single(len)).is_err());
     }
 }

@@ -3,37 +3,38 @@
 use proptest::prelude::*;
 use synod_federate::ClientId;
 use synod_federate::round::{
-    Action, Asynchronous, Digest, Engine, Event, Phase, Refusal, Round, Settings, Span, Time, Upload,
+    Action, Asynchronous, Digest, Engine, Phase, Refusal, Round, RoundEvent, RoundSettings, Time, TimeSpan,
+    Upload,
 };
 
-fn check_in(client: u64) -> Event {
-    Event::CheckIn {
+fn check_in(client: u64) -> RoundEvent {
+    RoundEvent::CheckIn {
         client: ClientId(client),
     }
 }
 
-fn update(client: u64, round: u64, content: u64) -> Event {
-    Event::Update(Upload {
+fn update(client: u64, round: u64, content: u64) -> RoundEvent {
+    RoundEvent::Update(Upload {
         client: ClientId(client),
         round: Round(round),
-        digest: Digest::from(content),
+        digest: Digest::of(&content.to_be_bytes()),
         bytes: 100,
         samples: 600,
     })
 }
 
-fn dropped(client: u64) -> Event {
-    Event::Dropped {
+fn dropped(client: u64) -> RoundEvent {
+    RoundEvent::Dropped {
         client: ClientId(client),
     }
 }
 
 fn engine(goal: usize, minimum_fraction: f64, over_selection: f64) -> Engine {
-    let settings = Settings {
+    let settings = RoundSettings {
         goal,
         minimum_fraction,
         over_selection,
-        ..Settings::default()
+        ..RoundSettings::default()
     };
     Engine::new(settings, 1).unwrap()
 }
@@ -122,7 +123,7 @@ fn what_is_sent_twice_is_acknowledged_twice_and_counted_once() {
     for _ in 0..3 {
         assert!(acknowledged(&engine.on(Time(1), update(0, 0, 7))));
     }
-    let stored = Digest::from(7);
+    let stored = Digest::of(&7u64.to_be_bytes());
     assert_eq!(
         refusal(&engine.on(Time(1), update(0, 0, 8))),
         Some(Refusal::Conflict { stored })
@@ -148,7 +149,7 @@ fn strangers_the_past_the_future_and_nonsense_are_refused_with_a_reason() {
     let (client, round, reason) = (ClientId(0), Round(0), "holds NaN".to_string());
     let nonsense = engine.on(
         Time(1),
-        Event::Malformed {
+        RoundEvent::Malformed {
             client,
             round,
             reason: reason.clone(),
@@ -179,8 +180,8 @@ fn when_time_is_over_the_minimum_commits_and_less_is_abandoned() {
             engine.on(Time(1), update(client, 0, client));
         }
         assert_eq!(engine.wake(), Some(due));
-        assert_eq!(engine.on(Time(due.0 - 1), Event::Tick), []);
-        let actions = engine.on(due, Event::Tick);
+        assert_eq!(engine.on(Time(due.0 - 1), RoundEvent::Tick), []);
+        let actions = engine.on(due, RoundEvent::Tick);
         assert_eq!(committed(&actions).is_some(), commits);
         let abandoned = Action::Abandon {
             round: Round(0),
@@ -202,17 +203,20 @@ fn a_round_does_not_wait_long_once_everyone_left_is_gone() {
     engine.on(Time(1000), update(0, 0, 7));
     engine.on(Time(2000), dropped(1));
     assert_eq!(engine.wake(), Some(Time(12_000)));
-    assert_eq!(committed(&engine.on(Time(12_000), Event::Tick)), Some(vec![0]));
+    assert_eq!(
+        committed(&engine.on(Time(12_000), RoundEvent::Tick)),
+        Some(vec![0])
+    );
 }
 
 #[test]
 fn a_selection_that_finds_too_few_sends_them_away_to_meet_again() {
     let mut engine = engine(10, 0.8, 1.3);
-    engine.on(Time(0), Event::Population { clients: 13 });
+    engine.on(Time(0), RoundEvent::Population { clients: 13 });
     for client in 0..7 {
         engine.on(Time(1000 * client), check_in(client));
     }
-    let actions = engine.on(Time(60_000), Event::Tick);
+    let actions = engine.on(Time(60_000), RoundEvent::Tick);
     let windows: Vec<_> = actions
         .iter()
         .filter_map(|action| match action {
@@ -232,7 +236,7 @@ fn a_selection_that_finds_too_few_sends_them_away_to_meet_again() {
 #[test]
 fn a_small_federation_does_not_wait_for_clients_that_do_not_exist() {
     let mut engine = engine(10, 0.8, 1.3);
-    engine.on(Time(0), Event::Population { clients: 10 });
+    engine.on(Time(0), RoundEvent::Population { clients: 10 });
     for client in 0..9 {
         assert_eq!(configured(&engine.on(Time(0), check_in(client))), []);
     }
@@ -262,8 +266,8 @@ fn a_restarted_server_gives_clients_the_time_it_was_away() {
 
     let mut engine: Engine = serde_json::from_str(&text).unwrap();
     let back = Time(10_000_000);
-    assert_eq!(engine.on(back, Event::Restarted), []);
-    assert_eq!(engine.wake(), Some(back + Span(599_000)));
+    assert_eq!(engine.on(back, RoundEvent::Restarted), []);
+    assert_eq!(engine.wake(), Some(back + TimeSpan(599_000)));
     assert_eq!(configured(&engine.on(back, check_in(1))), [(1, 0)]);
     let actions = engine.on(back, update(1, 0, 8));
     assert_eq!(committed(&actions), Some(vec![0, 1]));
@@ -290,9 +294,9 @@ fn stream(buffer: usize, concurrency: usize, staleness: u64) -> Engine {
         staleness,
     });
     Engine::new(
-        Settings {
+        RoundSettings {
             asynchronous,
-            ..Settings::default()
+            ..RoundSettings::default()
         },
         1,
     )
@@ -356,7 +360,7 @@ fn a_client_that_takes_too_long_gives_its_place_to_one_that_waits() {
         [Action::Accept { .. }]
     ));
     assert_eq!(engine.wake(), Some(Time(600_000)));
-    assert_eq!(configured(&engine.on(Time(600_000), Event::Tick)), [(1, 0)]);
+    assert_eq!(configured(&engine.on(Time(600_000), RoundEvent::Tick)), [(1, 0)]);
     assert!(
         acknowledged(&engine.on(Time(600_001), update(0, 0, 1))),
         "late, but not too old"

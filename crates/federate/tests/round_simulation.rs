@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use synod_federate::ClientId;
 use synod_federate::round::trace::{Behaviour, Fate, Work};
 use synod_federate::round::{
-    Action, Asynchronous, Digest, Engine, Event, Round, Settings, Span, Tally, Time, Upload,
+    Action, Asynchronous, Digest, Engine, Round, RoundEvent, RoundSettings, Tally, Time, TimeSpan, Upload,
 };
 use synod_federate::select::{self, Population, Selection};
 
@@ -32,7 +32,7 @@ enum Kind {
 #[derive(Clone)]
 struct Simulation {
     engine: Engine,
-    selection: select::Settings,
+    selection: select::SelectionSettings,
     behaviour: Behaviour,
     now: Time,
     queue: Queue,
@@ -53,14 +53,14 @@ impl Population for Crowd<'_> {
 }
 
 impl Simulation {
-    fn new(settings: Settings, behaviour: Behaviour) -> Simulation {
+    fn new(settings: RoundSettings, behaviour: Behaviour) -> Simulation {
         let mut engine = Engine::new(settings, SEED).unwrap();
-        engine.on(Time(0), Event::Population { clients: 1_000_000 });
+        engine.on(Time(0), RoundEvent::Population { clients: 1_000_000 });
         Simulation {
             engine,
-            selection: select::Settings {
+            selection: select::SelectionSettings {
                 by: Selection::Availability,
-                ..select::Settings::default()
+                ..select::SelectionSettings::default()
             },
             behaviour,
             now: Time(0),
@@ -70,7 +70,7 @@ impl Simulation {
         }
     }
 
-    fn tell(&mut self, event: Event) {
+    fn tell(&mut self, event: RoundEvent) {
         for action in self.engine.on(self.now, event) {
             match action {
                 Action::Configure { client, round, .. } => self.begin(client, round),
@@ -112,32 +112,32 @@ impl Simulation {
                 .pick(&Crowd(&self.at_work), SEED, round, self.now, count);
             chosen
                 .into_iter()
-                .for_each(|client| self.tell(Event::CheckIn { client }));
+                .for_each(|client| self.tell(RoundEvent::CheckIn { client }));
             return;
         }
         let next = self.queue.peek().map(|Reverse((at, ..))| *at);
         let wake = self.engine.wake().unwrap();
         if next.is_none_or(|at| wake < at) {
             self.now = wake;
-            return self.tell(Event::Tick);
+            return self.tell(RoundEvent::Tick);
         }
         if let Some(Reverse((at, client, round, kind))) = self.queue.pop() {
             self.now = at;
-            let (digest, bytes) = (Digest::from(client.0), WORK.bytes_up);
+            let (digest, bytes) = (Digest::of(&client.0.to_be_bytes()), WORK.bytes_up);
             self.tell(match kind {
-                Kind::Report => Event::Update(Upload {
+                Kind::Report => RoundEvent::Update(Upload {
                     client,
                     round,
                     digest,
                     bytes,
                     samples: WORK.samples,
                 }),
-                Kind::Garbage => Event::Malformed {
+                Kind::Garbage => RoundEvent::Malformed {
                     client,
                     round,
                     reason: "not a number".into(),
                 },
-                Kind::Drop => Event::Dropped { client },
+                Kind::Drop => RoundEvent::Dropped { client },
             });
         }
     }
@@ -156,11 +156,11 @@ fn faulty() -> Behaviour {
     }
 }
 
-fn thousand() -> Settings {
-    Settings {
+fn thousand() -> RoundSettings {
+    RoundSettings {
         goal: 1000,
-        report_timeout: Span::seconds(30.0),
-        ..Settings::default()
+        report_timeout: TimeSpan::seconds(30.0),
+        ..RoundSettings::default()
     }
 }
 
@@ -226,7 +226,7 @@ fn with_more_faults_than_foreseen_the_minimum_commits_in_time() {
 #[test]
 fn a_simulation_resumed_anywhere_commits_the_same() {
     let mut whole = Simulation::new(
-        Settings {
+        RoundSettings {
             goal: 20,
             ..thousand()
         },
@@ -252,7 +252,7 @@ fn asynchronous_clients_are_replaced_as_they_report() {
         staleness: 10,
     });
     let mut simulation = Simulation::new(
-        Settings {
+        RoundSettings {
             asynchronous,
             ..thousand()
         },

@@ -43,7 +43,7 @@ pub struct WaysOfLearning {
     pub reduce: Vec<usize>,
     /// The history that every node in turn has when it joins the others.
     pub cold_start: Option<Duration>,
-    strategy: Option<strategy::Choice>,
+    strategy: Option<strategy::StrategyChoice>,
     rounds: Option<usize>,
 }
 
@@ -56,7 +56,7 @@ pub struct WrittenWays {
     cold_start: Option<Duration>,
     /// What `cold_start` was called, with a number of days.
     cold_start_days: Option<IgnoredAny>,
-    strategy: Option<strategy::Choice>,
+    strategy: Option<strategy::StrategyChoice>,
     rounds: Option<usize>,
 }
 

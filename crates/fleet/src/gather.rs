@@ -219,7 +219,7 @@ impl Gathering<'_> {
                 (self.done)();
                 answer
             };
-            let answers = in_order(from..(from + step).min(count), self.threads, &ask);
+            let answers = in_order(from..(from + step).min(count), self.threads, ask);
             answers.into_iter().for_each(&mut take);
         }
     }
@@ -253,7 +253,7 @@ impl Gathering<'_> {
             (self.done)();
             Ok(both)
         };
-        let drafts = in_order(0..self.history.nodes(), self.threads, &learn);
+        let drafts = in_order(0..self.history.nodes(), self.threads, learn);
         for both in drafts.iter().flatten() {
             fleet.add_members(&both.together.draft.members());
         }

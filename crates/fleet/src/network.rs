@@ -9,7 +9,7 @@ use synod_detect::detector::{Autoencoder, Fitted, Kind, Training, held_out, hide
 use synod_detect::features::{Features, View};
 use synod_detect::learning::{Draft, Fit, Habits, healthy};
 use synod_detect::{History, Learner, NodeModel, Recipe, Rows};
-use synod_federate::simulate::{Epochs, Population, Settings, Simulation};
+use synod_federate::simulate::{Epochs, Population, Simulation, SimulationSettings};
 use synod_federate::strategy;
 use synod_federate::{ClientId, Plan};
 use synod_nn::Data;
@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Averaging {
     /// What is made of the nodes' updates.
-    pub strategy: strategy::Choice,
+    pub strategy: strategy::StrategyChoice,
     /// Rounds among which the steps that a node would take alone are divided.
     pub rounds: usize,
 }
@@ -49,7 +49,7 @@ impl Averaging {
             done();
             node
         };
-        let nodes = in_order(0..history.nodes(), threads, &prepare);
+        let nodes = in_order(0..history.nodes(), threads, prepare);
         let tables = Tables::of(nodes.iter().flatten(), training, recipe.seed);
         let done = || (1..super::ROUNDS).for_each(|_| done());
         let (parameters, steps) =
@@ -83,13 +83,13 @@ impl Averaging {
             batch: Some(training.batch.max(1)),
             itself: training.hide <= 0.0,
         };
-        let settings = Settings {
+        let settings = SimulationSettings {
             seed,
             fraction: 1.0,
             epochs: Epochs::Fixed(steps.div_ceil(epoch)),
             steps: Some(steps),
             strategy: self.strategy.clone(),
-            ..Settings::default()
+            ..SimulationSettings::default()
         };
         let mut simulation = Simulation::new(tables, &model, plan, settings, threads, None)?;
         let mut told = 0;

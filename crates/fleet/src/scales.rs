@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use synod_core::{Dropped, Frame};
 use synod_detect::features::{
-    Column, Direction, FeatureSettings, Features, Scale, Scaling, direction, growth, mean_and_deviation,
+    Column, Direction, FeatureSettings, Features, Scale, Scaling, changes, direction, growth,
+    mean_and_deviation,
 };
 
 use crate::error::{Error, Result};
@@ -83,7 +84,7 @@ impl Scales {
             } else {
                 None
             };
-            let own = Own::of(&raw, healthy, counts);
+            let own = Own::of(&raw, frame, healthy, counts);
             let place = DIRECTIONS.iter().position(|d| *d == counts).unwrap_or(0);
             let mut sums = [MetricSums::default(); 3];
             sums[place] = own.sums();
@@ -134,14 +135,15 @@ struct Own {
 }
 
 impl Own {
-    fn of(raw: &[f32], healthy: &[bool], counts: Option<Direction>) -> Own {
-        let series = growth(raw, counts);
+    fn of(raw: &[f32], frame: &Frame, healthy: &[bool], counts: Option<Direction>) -> Own {
+        let (times, step) = (frame.times(), frame.step());
+        let series = growth(raw, counts, times, step);
         let kept = |values: Vec<(f32, bool)>| -> Vec<f32> {
             let kept = values.into_iter().filter(|(v, h)| *h && v.is_finite());
             kept.map(|(v, _)| v).collect()
         };
         let values = kept(series.iter().copied().zip(healthy.iter().copied()).collect());
-        let changes = series.windows(2).map(|w| w[1] - w[0]);
+        let changes = changes(&series, times, step).into_iter();
         let changes = kept(changes.zip(healthy.iter().skip(1).copied()).collect());
         let (mean, deviation) = mean_and_deviation(&values);
         // Sums of equal numbers may differ from them in the last bits.
@@ -223,7 +225,7 @@ pub(super) fn shared(
             leave_out(name, "it varies in no node's training windows".to_owned());
             continue;
         };
-        let own = Own::of(&column(frame, index), healthy, counter);
+        let own = Own::of(&column(frame, index), frame, healthy, counter);
         if own.count < FEWEST {
             leave_out(name, format!("it has only {} values in training", own.count));
             continue;

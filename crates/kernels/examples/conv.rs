@@ -5,7 +5,7 @@
 use std::time::Instant;
 
 use synod_kernels::{
-    Buffer, ByteFilter, ByteResults, ByteWorkspace, Conv, ConvEpilogue, Filter, Gate, Geometry, Simd,
+    Buffer, ByteFilter, ByteResults, ByteWorkspace, Conv, ConvEpilogue, ConvWeights, Gate, Geometry, Simd,
 };
 
 fn layers() -> Vec<(String, Geometry)> {
@@ -93,16 +93,17 @@ fn main() {
             bias: Some(&bias),
             ..ConvEpilogue::default()
         };
-        let packed = conv.pack(simd, &w);
+        let mut packed = Buffer::zeroed(conv.packed_len(simd));
+        conv.pack_into(simd, &w, &mut packed);
         let mut space = Buffer::zeroed(conv.forward_workspace(simd, 1));
         let forward = speed(&conv, || {
-            conv.forward(simd, &x, Filter::Plain(&w), &epilogue, &mut y, 1, &mut space)
+            conv.forward(simd, &x, ConvWeights::Plain(&w), &epilogue, &mut y, 1, &mut space)
         });
         let reused = speed(&conv, || {
             conv.forward(
                 simd,
                 &x,
-                Filter::Packed(&packed),
+                ConvWeights::Panels(&packed),
                 &epilogue,
                 &mut y,
                 1,

@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use synod_kernels::{Activation, Buffer, Conv, ConvEpilogue, Filter, Gate, Geometry, Simd};
+use synod_kernels::{Activation, Buffer, Conv, ConvEpilogue, ConvWeights, Gate, Geometry, Simd};
 
 /// A convolution, how often it occurs, and whether a shortcut is added to it.
 struct Layer {
@@ -74,8 +74,9 @@ fn times(simd: Simd, conv: &Conv, shortcut: bool, threads: usize) -> [f64; 3] {
         residual: shortcut.then_some(&dy),
         activation: Activation::Relu,
     };
-    let packed = conv.pack(simd, &w);
-    let filter = Filter::Packed(&packed);
+    let mut packed = Buffer::zeroed(conv.packed_len(simd));
+    conv.pack_into(simd, &w, &mut packed);
+    let filter = ConvWeights::Panels(&packed);
     let mut space = Buffer::zeroed(conv.packed_workspace(simd, threads));
     let forward = fastest(|| conv.forward(simd, &x, filter, &epilogue, &mut y, threads, &mut space));
     let mut space = Buffer::zeroed(conv.input_gradient_workspace(simd, threads));

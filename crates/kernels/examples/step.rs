@@ -7,8 +7,8 @@
 use std::{hint::black_box, time::Instant};
 
 use synod_kernels::{
-    Access, Activation, Bias, Binary, Buffer, Chain, Dense, Epilogue, Gate, Hyper, Instr, Matrix, Packed,
-    Reduction, Rule, Simd, Source, Unary, bias_update, gemm_packed, gemm_workspace, reduce,
+    Access, Activation, Bias, Binary, Buffer, Chain, Dense, Epilogue, Gate, Hyper, Instr, Matrix, Reduction,
+    Rule, Simd, Source, Unary, bias_update, gemm, gemm_workspace, reduce,
 };
 
 const WIDTHS: [usize; 10] = [460, 80, 60, 40, 20, 40, 60, 80, 100, 460];
@@ -219,35 +219,33 @@ fn main() {
     println!("inference, 1 row: min {min:.1} us, median {median:.1} us, {gigabytes:.0} GB/s");
 
     let rows = 1024;
-    let packed: Vec<Packed> = network
-        .layers
-        .iter()
-        .enumerate()
-        .map(|(i, layer)| {
-            Packed::pack_b(
-                simd,
-                WIDTHS[i],
-                WIDTHS[i + 1],
-                Matrix::row_major(&layer.w, WIDTHS[i + 1]),
-            )
-        })
-        .collect();
     let mut values: Vec<Buffer> = WIDTHS
         .iter()
         .map(|width| random(rows * width, 1.0, &mut seed))
         .collect();
     let mut workspace = Buffer::zeroed(gemm_workspace(simd, rows, 460, 460, 1));
     let (min, median) = time(rounds / 20 + 1, || {
-        for (i, b) in packed.iter().enumerate() {
+        for (i, layer) in network.layers.iter().enumerate() {
             let (before, after) = values.split_at_mut(i + 1);
-            let bias = Bias::PerColumn(&network.layers[i].bias);
+            let bias = Bias::PerColumn(&layer.bias);
             let epilogue = Epilogue {
                 bias,
                 activation: activation(i),
                 ..Epilogue::default()
             };
-            let a = Matrix::row_major(&before[i], WIDTHS[i]);
-            gemm_packed(simd, rows, a, b, &mut after[0], &epilogue, 1, &mut workspace);
+            let [inputs, outputs] = [WIDTHS[i], WIDTHS[i + 1]];
+            gemm(
+                simd,
+                rows,
+                outputs,
+                inputs,
+                Matrix::row_major(&before[i], inputs),
+                Matrix::row_major(&layer.w, outputs),
+                &mut after[0],
+                &epilogue,
+                1,
+                &mut workspace,
+            );
         }
         black_box(&values);
     });

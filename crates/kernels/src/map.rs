@@ -1,23 +1,17 @@
 //! A file as memory: bytes and numbers read in place.
 
-use std::{fs::File, io, io::Read, mem, slice};
+use std::{fs::File, io, mem, slice};
 
 use memmap2::{Advice, Mmap};
 
-/// A file's contents, mapped into memory or copied there, in the byte order of the machine.
+/// A file's contents, mapped into memory, in the byte order of the machine.
 ///
-/// A mapped file is shared with everyone who may write to it. Bytes that others change show up changed, at any moment,
+/// The file is shared with everyone who may write to it. Bytes that others change show up changed, at any moment,
 /// so nothing read from a map may be trusted twice. If others *truncate* the file, touching a page that is gone ends the
 /// process with `SIGBUS`; no Rust code can turn that into an error. Map only files that are appended to or replaced by
-/// renaming, as Synod's own are; for anything else take [`Map::copy`], which cannot be changed from outside.
+/// renaming, as Synod's own are.
 pub struct Map {
-    memory: Memory,
-}
-
-enum Memory {
-    Mapped(Mmap),
-    /// Words of eight bytes, so that every number type is aligned, and the length in bytes.
-    Copied(Vec<u64>, usize),
+    mapped: Mmap,
 }
 
 impl Map {
@@ -26,44 +20,17 @@ impl Map {
         // SAFETY: the type's documentation hands on the contract of a shared mapping: others may change the bytes,
         // which are only ever read as numbers, for which every bit pattern is valid.
         let mapped = unsafe { Mmap::map(file)? };
-        Ok(Map {
-            memory: Memory::Mapped(mapped),
-        })
-    }
-
-    /// Reads the whole file into memory of its own, where nobody else can change it.
-    pub fn copy(file: &mut File) -> io::Result<Map> {
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
-        let words = bytes
-            .chunks(8)
-            .map(|chunk| {
-                let mut word = [0; 8];
-                word[..chunk.len()].copy_from_slice(chunk);
-                u64::from_ne_bytes(word)
-            })
-            .collect();
-        Ok(Map {
-            memory: Memory::Copied(words, bytes.len()),
-        })
+        Ok(Map { mapped })
     }
 
     /// Tells the system that reads will jump about, so that it does not read ahead. Only a hint.
     pub fn expect_random_reads(&self) {
-        if let Memory::Mapped(mapped) = &self.memory {
-            let _ = mapped.advise(Advice::Random);
-        }
+        let _ = self.mapped.advise(Advice::Random);
     }
 
     /// All bytes.
     pub fn bytes(&self) -> &[u8] {
-        match &self.memory {
-            Memory::Mapped(mapped) => mapped,
-            Memory::Copied(words, len) => {
-                // SAFETY: the words are initialised, hold at least `len` bytes and are borrowed with `self`.
-                unsafe { slice::from_raw_parts(words.as_ptr().cast(), *len) }
-            }
-        }
+        &self.mapped
     }
 
     /// `len` floats from byte `start` on; none if they leave the file or `start` is not aligned.
@@ -110,7 +77,7 @@ mod tests {
 
     use super::*;
 
-    fn file(bytes: &[u8]) -> File {
+    fn map(bytes: &[u8]) -> Map {
         let path = std::env::temp_dir().join(format!(
             "synod-map-{}-{:?}",
             std::process::id(),
@@ -126,15 +93,7 @@ mod tests {
         let _ = std::fs::remove_file(path);
         file.write_all(bytes).expect("written");
         file.rewind().expect("rewound");
-        file
-    }
-
-    fn both(bytes: &[u8]) -> [Map; 2] {
-        let mut file = file(bytes);
-        [
-            Map::open(&file).expect("mapped"),
-            Map::copy(&mut file).expect("copied"),
-        ]
+        Map::open(&file).expect("mapped")
     }
 
     #[test]
@@ -143,25 +102,23 @@ mod tests {
         let mut bytes = 7i64.to_ne_bytes().to_vec();
         bytes.extend(1.5f32.to_ne_bytes());
         bytes.extend((-3i32).to_ne_bytes());
-        for map in both(&bytes) {
-            assert_eq!(map.bytes(), bytes);
-            assert_eq!(map.longs(0, 1), Some(&[7i64][..]));
-            assert_eq!(map.floats(8, 1), Some(&[1.5f32][..]));
-            assert_eq!(map.ints(12, 1), Some(&[-3][..]));
-            assert_eq!(map.floats(16, 0), Some(&[][..]));
-            assert_eq!(map.floats(12, 2), None);
-            assert_eq!(map.floats(9, 1), None, "not aligned");
-            assert_eq!(map.longs(usize::MAX, 1), None);
-            assert_eq!(map.longs(0, usize::MAX / 4), None);
-        }
+        let map = map(&bytes);
+        assert_eq!(map.bytes(), bytes);
+        assert_eq!(map.longs(0, 1), Some(&[7i64][..]));
+        assert_eq!(map.floats(8, 1), Some(&[1.5f32][..]));
+        assert_eq!(map.ints(12, 1), Some(&[-3][..]));
+        assert_eq!(map.floats(16, 0), Some(&[][..]));
+        assert_eq!(map.floats(12, 2), None);
+        assert_eq!(map.floats(9, 1), None, "not aligned");
+        assert_eq!(map.longs(usize::MAX, 1), None);
+        assert_eq!(map.longs(0, usize::MAX / 4), None);
     }
 
     #[test]
     #[cfg_attr(miri, ignore = "miri has no mmap")]
     fn an_empty_file_is_an_empty_map() {
-        for map in both(&[]) {
-            assert!(map.bytes().is_empty());
-            assert_eq!(map.floats(0, 1), None);
-        }
+        let map = map(&[]);
+        assert!(map.bytes().is_empty());
+        assert_eq!(map.floats(0, 1), None);
     }
 }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Random, levels, rounds};
-use synod_kernels::{Activation, Conv, ConvEpilogue, Filter, Gate, Geometry, Simd};
+use synod_kernels::{Activation, Conv, ConvEpilogue, ConvWeights, Gate, Geometry, Simd};
 
 /// Every product of a convolution: indices of the image, the weight and the result.
 fn for_each_product(conv: &Conv, mut visit: impl FnMut(usize, usize, usize)) {
@@ -172,7 +172,7 @@ fn forward(
     conv: &Conv,
     simd: Simd,
     x: &[f32],
-    w: Filter<'_>,
+    w: ConvWeights<'_>,
     epilogue: &ConvEpilogue<'_>,
     threads: usize,
 ) -> Vec<f32> {
@@ -214,7 +214,14 @@ fn forward_is_the_sum_over_the_window() {
         let mut wanted = Sums::new(conv.output_len());
         for_each_product(&conv, |i, j, k| wanted.add(k, x[i], w[j]));
         for simd in levels() {
-            let y = forward(&conv, simd, &x, Filter::Plain(&w), &ConvEpilogue::default(), 1);
+            let y = forward(
+                &conv,
+                simd,
+                &x,
+                ConvWeights::Plain(&w),
+                &ConvEpilogue::default(),
+                1,
+            );
             wanted.assert_close(&y, &format!("{conv:?} {simd:?}"));
         }
     }
@@ -281,8 +288,15 @@ fn the_epilogue_adds_activates_and_gates() {
             ][i % 4],
         };
         for simd in levels() {
-            let plain = forward(&conv, simd, &x, Filter::Plain(&w), &ConvEpilogue::default(), 1);
-            let found = forward(&conv, simd, &x, Filter::Plain(&w), &epilogue, 1);
+            let plain = forward(
+                &conv,
+                simd,
+                &x,
+                ConvWeights::Plain(&w),
+                &ConvEpilogue::default(),
+                1,
+            );
+            let found = forward(&conv, simd, &x, ConvWeights::Plain(&w), &epilogue, 1);
             for (at, (&sum, &found)) in plain.iter().zip(&found).enumerate() {
                 let mut wanted = sum + epilogue.bias.map_or(0.0, |bias| bias[at % bias.len()]);
                 wanted += epilogue.residual.map_or(0.0, |residual| residual[at]);
@@ -317,17 +331,18 @@ fn threads_and_packing_do_not_change_a_bit() {
         let dy = random.numbers(conv.output_len());
         let plain = ConvEpilogue::default();
         for simd in levels() {
-            let packed = conv.pack(simd, &w);
-            let y = forward(&conv, simd, &x, Filter::Plain(&w), &plain, 1);
+            let mut packed = vec![0.0; conv.packed_len(simd)];
+            conv.pack_into(simd, &w, &mut packed);
+            let y = forward(&conv, simd, &x, ConvWeights::Plain(&w), &plain, 1);
             let dx = input_gradient(&conv, simd, &dy, &w, Gate::Open, 1);
             let dw = weight_gradient(&conv, simd, &x, &dy, 1);
             assert!(
-                y == forward(&conv, simd, &x, Filter::Packed(&packed), &plain, 1),
+                y == forward(&conv, simd, &x, ConvWeights::Panels(&packed), &plain, 1),
                 "{conv:?}"
             );
             for threads in [2, 3] {
                 assert!(
-                    y == forward(&conv, simd, &x, Filter::Packed(&packed), &plain, threads),
+                    y == forward(&conv, simd, &x, ConvWeights::Panels(&packed), &plain, threads),
                     "{conv:?}"
                 );
                 assert!(
@@ -349,35 +364,26 @@ fn packed_weights_serve_any_batch() {
         random.numbers(conv(4).input_len()),
     );
     let simd = Simd::best();
-    let packed = conv(1).pack(simd, &w);
+    let mut packed = vec![0.0; conv(1).packed_len(simd)];
+    conv(1).pack_into(simd, &w, &mut packed);
     let four = forward(
         &conv(4),
         simd,
         &x,
-        Filter::Packed(&packed),
+        ConvWeights::Panels(&packed),
         &ConvEpilogue::default(),
         1,
     );
     assert_eq!(
         four,
-        forward(&conv(4), simd, &x, Filter::Plain(&w), &ConvEpilogue::default(), 1)
-    );
-}
-
-#[test]
-#[should_panic(expected = "weights packed for")]
-fn weights_packed_for_another_convolution_are_refused() {
-    let conv = Conv::new(Geometry::new([1, 6, 6, 5], [3, 3], 7)).unwrap();
-    let other = Conv::new(Geometry::new([1, 6, 6, 5], [3, 2], 7)).unwrap();
-    let packed = other.pack(Simd::best(), &vec![0.0; other.weight_len()]);
-    let x = vec![0.0; conv.input_len()];
-    forward(
-        &conv,
-        Simd::best(),
-        &x,
-        Filter::Packed(&packed),
-        &ConvEpilogue::default(),
-        1,
+        forward(
+            &conv(4),
+            simd,
+            &x,
+            ConvWeights::Plain(&w),
+            &ConvEpilogue::default(),
+            1
+        )
     );
 }
 
@@ -390,7 +396,7 @@ fn a_short_workspace_is_refused() {
     conv.forward(
         Simd::best(),
         &x,
-        Filter::Plain(&w),
+        ConvWeights::Plain(&w),
         &ConvEpilogue::default(),
         &mut y,
         1,

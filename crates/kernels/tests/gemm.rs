@@ -2,13 +2,8 @@
 
 mod common;
 
-use std::ops::Range;
-
 use common::{Random, assert_close, levels, rounds};
-use synod_kernels::{
-    Activation, Bias, Dense, Epilogue, Gate, Matrix, Pack, Packed, Simd, Sum, gemm, gemm_packed, gemm_with,
-    gemm_workspace,
-};
+use synod_kernels::{Activation, Bias, Dense, Epilogue, Gate, Matrix, Simd, Sum, gemm, gemm_workspace};
 
 #[derive(Copy, Clone, Debug)]
 struct Case {
@@ -207,13 +202,6 @@ fn threads_and_packing_do_not_change_a_bit() {
             for threads in [2, 3, 4] {
                 assert!(one == run(threads), "{case:?} {simd:?} with {threads} threads");
             }
-            let packed = Packed::pack_b(simd, k, n, b);
-            for threads in [1, 2] {
-                let mut workspace = vec![0.0; gemm_workspace(simd, m, n, k, threads)];
-                let mut c = vec![0.0; m * n];
-                gemm_packed(simd, m, a, &packed, &mut c, &epilogue, threads, &mut workspace);
-                assert!(one == c, "{case:?} {simd:?} packed, with {threads} threads");
-            }
         }
     }
 }
@@ -249,63 +237,6 @@ fn in_order_a_product_has_the_bits_of_a_dense_layer() {
                 assert!(same, "{case:?} {simd:?} with {threads} threads");
             }
         }
-    }
-}
-
-/// An operand that exists only as a formula.
-struct Formula;
-
-impl Pack for Formula {
-    fn pack(&self, rows: Range<usize>, depth: Range<usize>, panel: usize, out: &mut [f32]) {
-        for (r, row) in rows.clone().enumerate() {
-            for (d, column) in depth.clone().enumerate() {
-                out[(r / panel * depth.len() + d) * panel + r % panel] = (row * 3 + column) as f32 % 7.0;
-            }
-        }
-        let padded = rows.len().next_multiple_of(panel);
-        for r in rows.len()..padded {
-            for d in 0..depth.len() {
-                out[(r / panel * depth.len() + d) * panel + r % panel] = 0.0;
-            }
-        }
-    }
-}
-
-#[test]
-fn operands_may_pack_themselves() {
-    let (m, n, k) = if cfg!(miri) { (7, 9, 5) } else { (37, 41, 300) };
-    let values =
-        |rows: usize| -> Vec<f32> { (0..rows * k).map(|i| (i / k * 3 + i % k) as f32 % 7.0).collect() };
-    for simd in levels() {
-        let mut workspace = vec![0.0; gemm_workspace(simd, m, n, k, 2)];
-        let (mut c, mut wanted) = (vec![0.0; m * n], vec![0.0; m * n]);
-        gemm_with(
-            simd,
-            m,
-            n,
-            k,
-            &Formula,
-            &Formula,
-            &mut c,
-            &Epilogue::default(),
-            2,
-            &mut workspace,
-        );
-        let (a, b) = (values(m), values(n));
-        let (a, b) = (Matrix::row_major(&a, k), Matrix::row_major(&b, k).transposed());
-        gemm(
-            simd,
-            m,
-            n,
-            k,
-            a,
-            b,
-            &mut wanted,
-            &Epilogue::default(),
-            1,
-            &mut workspace,
-        );
-        assert_eq!(c, wanted);
     }
 }
 

@@ -3,17 +3,17 @@
 mod common;
 
 use common::{Random, assert_close, levels, rounds};
-use synod_kernels::{Divisor, GeometryError, Pool, Simd, Window};
+use synod_kernels::{Divisor, GeometryError, Pool, PoolGeometry, Simd};
 
 fn cases() -> Vec<Pool> {
     let mut random = Random::new(41);
     let mut cases = vec![
-        Pool::new(Window::new([2, 28, 28, 32], [2, 2])).unwrap(),
-        Pool::new(Window::new([2, 7, 7, 40], [7, 7])).unwrap(),
-        Pool::new(Window {
+        Pool::new(PoolGeometry::new([2, 28, 28, 32], [2, 2])).unwrap(),
+        Pool::new(PoolGeometry::new([2, 7, 7, 40], [7, 7])).unwrap(),
+        Pool::new(PoolGeometry {
             stride: [2; 2],
             padding: [[1, 1]; 2],
-            ..Window::new([3, 12, 13, 19], [3, 3])
+            ..PoolGeometry::new([3, 12, 13, 19], [3, 3])
         })
         .unwrap(),
     ];
@@ -22,7 +22,7 @@ fn cases() -> Vec<Pool> {
     }
     while cases.len() < rounds(300) {
         let mut pick = |least: usize, most: usize| least + random.below(most - least + 1);
-        cases.extend(Pool::new(Window {
+        cases.extend(Pool::new(PoolGeometry {
             n: pick(0, 3),
             h: pick(0, 9),
             w: pick(0, 9),
@@ -160,13 +160,13 @@ fn sums_and_averages_count_what_they_are_told_to() {
 
 #[test]
 fn what_describes_no_pooling_is_refused() {
-    let good = Window::new([1, 4, 4, 2], [2, 2]);
-    let zero = Pool::new(Window {
+    let good = PoolGeometry::new([1, 4, 4, 2], [2, 2]);
+    let zero = Pool::new(PoolGeometry {
         stride: [0, 1],
         ..good
     });
     assert_eq!(zero, Err(GeometryError::Zero { name: "stride" }));
-    let large = Pool::new(Window {
+    let large = Pool::new(PoolGeometry {
         kernel: [5, 2],
         ..good
     });
@@ -176,6 +176,6 @@ fn what_describes_no_pooling_is_refused() {
 #[test]
 #[should_panic(expected = "y has 3 floats")]
 fn a_short_result_is_refused() {
-    let pool = Pool::new(Window::new([1, 4, 4, 1], [2, 2])).unwrap();
+    let pool = Pool::new(PoolGeometry::new([1, 4, 4, 1], [2, 2])).unwrap();
     pool.max(Simd::best(), &[0.0; 16], &mut [0.0; 3], 1);
 }

@@ -1,10 +1,10 @@
-//! Reductions, layouts, conversions and flat algebra.
+//! Reductions, layouts and flat algebra.
 
 mod common;
 
 use common::{Random, levels, rounds};
 use proptest::prelude::*;
-use synod_kernels::{Reduction, flat, gather_rows, half, reduce, transpose};
+use synod_kernels::{Reduction, flat, gather_rows, reduce, transpose};
 
 #[test]
 fn reductions_along_any_axis() {
@@ -101,78 +101,8 @@ fn a_row_that_does_not_exist_is_refused() {
     gather_rows(&[0.0; 6], 2, &[3], &mut [0.0; 2]);
 }
 
-#[test]
-fn every_half_number_survives_the_round_trip() {
-    let all: Vec<u16> = (0..=u16::MAX).step_by(if cfg!(miri) { 997 } else { 1 }).collect();
-    for simd in levels() {
-        let (mut wide, mut back) = (vec![0.0; all.len()], vec![0; all.len()]);
-        half::from_f16(simd, &all, &mut wide);
-        half::to_f16(simd, &wide, &mut back);
-        for (i, &bits) in all.iter().enumerate() {
-            let nan = bits & 0x7fff > 0x7c00;
-            assert!(
-                if nan {
-                    wide[i].is_nan() && back[i] & 0x7fff > 0x7c00
-                } else {
-                    back[i] == bits
-                },
-                "{bits:#x}"
-            );
-        }
-        half::from_bf16(simd, &all, &mut wide);
-        half::to_bf16(simd, &wide, &mut back);
-        for (i, &bits) in all.iter().enumerate() {
-            let nan = bits & 0x7fff > 0x7f80;
-            assert!(
-                if nan {
-                    wide[i].is_nan() && back[i] & 0x7fff > 0x7f80
-                } else {
-                    back[i] == bits
-                },
-                "{bits:#x}"
-            );
-        }
-    }
-}
-
-#[test]
-fn halves_round_to_even() {
-    let x = [
-        1.0 + 1.0 / 2048.0,
-        1.0 + 3.0 / 2048.0,
-        65519.0,
-        65520.0,
-        1.0 / 33_554_432.0,
-        3.0 / 33_554_432.0,
-        -0.0,
-    ];
-    let wanted = [0x3c00, 0x3c02, 0x7bff, 0x7c00, 0x0000, 0x0002, 0x8000];
-    let wide = [1.0 + 1.0 / 256.0, 1.0 + 3.0 / 256.0, f32::MAX, f32::NAN];
-    for simd in levels() {
-        let mut y = [0; 7];
-        half::to_f16(simd, &x, &mut y);
-        assert_eq!(y, wanted, "{simd:?}");
-        let mut y = [0; 4];
-        half::to_bf16(simd, &wide, &mut y);
-        assert_eq!(y[..3], [0x3f80, 0x3f82, 0x7f80], "{simd:?}");
-        assert!(y[3] & 0x7fff > 0x7f80);
-    }
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 2 } else { 256 }, failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn all_levels_round_alike(x in prop::collection::vec(any::<f32>(), 0..100)) {
-        let results = levels().into_iter().map(|simd| {
-            let (mut f16, mut bf16) = (vec![0; x.len()], vec![0; x.len()]);
-            half::to_f16(simd, &x, &mut f16);
-            half::to_bf16(simd, &x, &mut bf16);
-            (f16, bf16)
-        });
-        let results: Vec<_> = results.collect();
-        prop_assert!(results.windows(2).all(|pair| pair[0] == pair[1]));
-    }
 
     #[test]
     fn inner_products_have_the_same_bits_at_every_level(pairs in prop::collection::vec((-1e3f32..1e3, -1e3f32..1e3), 0..200)) {
@@ -182,24 +112,16 @@ proptest! {
             let dot = flat::dot(simd, &x, &y);
             prop_assert!((dot - exact).abs() <= 1e-6);
             prop_assert_eq!(dot.to_bits(), flat::dot(levels()[0], &x, &y).to_bits());
-            prop_assert!((flat::norm2(simd, &x).powi(2) - flat::dot(simd, &x, &x)).abs() <= 1e-6 * (1.0 + flat::dot(simd, &x, &x)));
         }
     }
 
     #[test]
-    fn flat_algebra(x in prop::collection::vec(-1e3f32..1e3, 0..200), a in -2f32..2.0, bad in any::<prop::sample::Index>()) {
+    fn scaling_multiplies_every_element(x in prop::collection::vec(-1e3f32..1e3, 0..200), a in -2f32..2.0) {
+        let wanted: Vec<f32> = x.iter().map(|x| x * a).collect();
         for simd in levels() {
             let mut y = x.clone();
-            flat::axpy(simd, a, &x, &mut y);
-            flat::scale(simd, 2.0, &mut y);
-            for (&x, &y) in x.iter().zip(&y) {
-                prop_assert!((y - 2.0 * (x + a * x)).abs() <= 1e-3);
-            }
-            prop_assert!(flat::all_finite(simd, &x));
-            if !x.is_empty() {
-                y[bad.index(x.len())] = if a < 0.0 { f32::NAN } else { f32::NEG_INFINITY };
-                prop_assert!(!flat::all_finite(simd, &y));
-            }
+            flat::scale(simd, a, &mut y);
+            prop_assert_eq!(&y, &wanted);
         }
     }
 }

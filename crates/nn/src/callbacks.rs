@@ -18,7 +18,7 @@ pub enum Flow {
 
 /// An epoch, as callbacks see it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Report {
+pub struct EpochReport {
     /// Counted from 1.
     pub epoch: usize,
     /// How many there will be.
@@ -35,7 +35,7 @@ pub struct Report {
     pub seconds: f64,
 }
 
-impl Report {
+impl EpochReport {
     /// The validation loss if there is one, else the training loss.
     pub fn judged(&self) -> f32 {
         self.validation.unwrap_or(self.loss)
@@ -50,7 +50,7 @@ pub trait Callback {
     }
 
     /// After each epoch.
-    fn on_epoch(&mut self, report: &Report, model: &Model) -> Result<Flow>;
+    fn on_epoch(&mut self, report: &EpochReport, model: &Model) -> Result<Flow>;
 
     /// When training is over.
     fn on_end(&mut self) {}
@@ -80,7 +80,7 @@ impl EarlyStopping {
 }
 
 impl Callback for EarlyStopping {
-    fn on_epoch(&mut self, report: &Report, _: &Model) -> Result<Flow> {
+    fn on_epoch(&mut self, report: &EpochReport, _: &Model) -> Result<Flow> {
         if report.judged() < self.best - self.margin {
             (self.best, self.waited) = (report.judged(), 0);
         } else {
@@ -131,7 +131,7 @@ impl Checkpoint {
 }
 
 impl Callback for Checkpoint {
-    fn on_epoch(&mut self, report: &Report, model: &Model) -> Result<Flow> {
+    fn on_epoch(&mut self, report: &EpochReport, model: &Model) -> Result<Flow> {
         let due = report.epoch.is_multiple_of(self.every) || report.epoch == report.epochs;
         let better = report.judged() < self.best;
         if due && (better || !self.only_best) {
@@ -162,7 +162,7 @@ impl EventLog {
 }
 
 impl Callback for EventLog {
-    fn on_epoch(&mut self, report: &Report, _: &Model) -> Result<Flow> {
+    fn on_epoch(&mut self, report: &EpochReport, _: &Model) -> Result<Flow> {
         let line = serde_json::json!({
             "event": "epoch",
             "epoch": report.epoch,

@@ -43,7 +43,7 @@ impl Section for ModelChoice {
 
 /// How a model is trained.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Training {
+pub struct TrainingChoice {
     /// Passes over the rows.
     pub epochs: NonZeroUsize,
     /// Rows of a step.
@@ -109,18 +109,18 @@ enum WrittenSchedule {
     },
 }
 
-impl Section for Training {
+impl Section for TrainingChoice {
     const NAME: &'static str = "train";
     type Written = WrittenTraining;
 
-    fn check(written: WrittenTraining) -> Result<Training, Mistake> {
+    fn check(written: WrittenTraining) -> Result<TrainingChoice, Mistake> {
         positive("rate", written.rate)?;
         match written.schedule {
             WrittenSchedule::Step { factor, .. } => positive("schedule.step.factor", factor)?,
             WrittenSchedule::Exponential { factor } => positive("schedule.exponential.factor", factor)?,
             _ => {}
         }
-        Ok(Training {
+        Ok(TrainingChoice {
             epochs: written.epochs,
             batch: written.batch,
             rate: written.rate as f32,
@@ -140,7 +140,7 @@ fn positive(key: &str, value: f64) -> Result<(), Mistake> {
     }
 }
 
-impl Training {
+impl TrainingChoice {
     /// The optimiser with its schedule over so many epochs, or rounds.
     pub fn optimizer(&self, length: usize) -> Optimizer {
         let rate = self.rate;
@@ -176,12 +176,12 @@ mod tests {
 
     use super::*;
 
-    fn training(more: Value) -> Result<Training, Mistake> {
+    fn training(more: Value) -> Result<TrainingChoice, Mistake> {
         let mut written = json!({ "epochs": 3, "batch": 10, "rate": 1e-3 });
         for (key, value) in more.as_object().expect("keys") {
             written[key] = value.clone();
         }
-        Training::check(serde_json::from_value(written).expect("written so"))
+        TrainingChoice::check(serde_json::from_value(written).expect("written so"))
     }
 
     #[test]

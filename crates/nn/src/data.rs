@@ -40,7 +40,7 @@ impl<'a> Data<'a> {
     }
 
     /// True if the inputs are the targets.
-    pub fn is_itself(&self) -> bool {
+    pub(crate) fn is_itself(&self) -> bool {
         self.targets.is_none()
     }
 

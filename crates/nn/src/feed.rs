@@ -5,7 +5,7 @@ use std::time::Instant;
 use crate::callbacks::{Callback, Flow};
 use crate::data::Data;
 use crate::error::{Error, Result};
-use crate::fit::{Course, Fit, History, largest, rate, runaway};
+use crate::fit::{Course, Fit, TrainingHistory, largest, rate, runaway};
 use crate::model::Model;
 
 /// A source of batches, such as a pipeline that prepares them on other threads.
@@ -28,7 +28,7 @@ impl Model {
         feed: &mut dyn Feed,
         fit: &Fit<'_>,
         callbacks: &mut [&mut dyn Callback],
-    ) -> Result<History> {
+    ) -> Result<TrainingHistory> {
         let rows = feed.rows();
         if rows == 0 {
             return Err(Error::Data("there are no rows".into()));

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::callbacks::{Callback, Flow, Report};
+use crate::callbacks::{Callback, EpochReport, Flow};
 use crate::data::Data;
 use crate::error::{Error, Result};
 use crate::loss::Loss;
@@ -59,7 +59,7 @@ pub struct Epoch {
 
 /// What all epochs gave.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct History {
+pub struct TrainingHistory {
     /// In order; after a resume, the epochs since.
     pub epochs: Vec<Epoch>,
     /// A callback ended training before the last epoch.
@@ -73,7 +73,7 @@ impl Model {
         data: &Data<'_>,
         fit: &Fit<'_>,
         callbacks: &mut [&mut dyn Callback],
-    ) -> Result<History> {
+    ) -> Result<TrainingHistory> {
         let target = fit.loss.target_width(self.output_shape());
         data.check(self.input_shape().elements(), target)?;
         let mut course = Course::begin(self, fit, data.rows(), data.is_itself())?;
@@ -186,7 +186,7 @@ pub(crate) struct Course<'f> {
     rows: usize,
     /// The epoch to begin with.
     pub(crate) first: usize,
-    pub(crate) history: History,
+    pub(crate) history: TrainingHistory,
 }
 
 impl<'f> Course<'f> {
@@ -208,7 +208,7 @@ impl<'f> Course<'f> {
             batch,
             rows,
             first,
-            history: History::default(),
+            history: TrainingHistory::default(),
         })
     }
 
@@ -250,7 +250,7 @@ impl<'f> Course<'f> {
         };
         self.history.epochs.push(done);
         let steps = self.steps();
-        let report = Report {
+        let report = EpochReport {
             epoch: epoch + 1,
             epochs: fit.epochs,
             loss: done.loss,

@@ -26,7 +26,7 @@ pub struct Measurer {
 
 /// What rows were found to be worth.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Measure {
+pub struct Measured {
     /// The sum of the rows' losses; for [`Loss::Rmse`], of their squares.
     pub loss: f64,
     /// The rows whose class was named; 0 if rows have none.
@@ -35,7 +35,7 @@ pub struct Measure {
     pub rows: u64,
 }
 
-impl Measure {
+impl Measured {
     /// The mean loss.
     pub fn mean_loss(&self) -> f64 {
         self.loss / self.rows.max(1) as f64
@@ -47,11 +47,11 @@ impl Measure {
     }
 }
 
-impl std::ops::Add for Measure {
-    type Output = Measure;
+impl std::ops::Add for Measured {
+    type Output = Measured;
 
-    fn add(self, other: Measure) -> Measure {
-        Measure {
+    fn add(self, other: Measured) -> Measured {
+        Measured {
             loss: self.loss + other.loss,
             correct: self.correct + other.correct,
             rows: self.rows + other.rows,
@@ -87,8 +87,8 @@ impl Measurer {
     }
 
     /// Loss and accuracy on the named rows.
-    pub fn measure(&mut self, data: &Data<'_>, rows: &[u32]) -> Result<Measure> {
-        let mut total = Measure::default();
+    pub fn measure(&mut self, data: &Data<'_>, rows: &[u32]) -> Result<Measured> {
+        let mut total = Measured::default();
         let input = self.counts().1;
         let whole = data.targets().is_some_and(|(_, width)| width == 1);
         for rows in rows.chunks(self.chunk) {
@@ -101,7 +101,7 @@ impl Measurer {
             let (loss, n) = (f64::from(session.output(0)[0]), rows.len() as f64);
             let accuracy = session.output(0).get(1).map_or(0.0, |a| f64::from(*a));
             total = total
-                + Measure {
+                + Measured {
                     loss: loss * n,
                     // The mean of one class per row was a whole number of rows.
                     correct: if whole {

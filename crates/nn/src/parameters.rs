@@ -42,7 +42,7 @@ impl Layout {
     }
 
     /// The view that holds element `index` of the flat buffer.
-    pub fn entry_at(&self, index: usize) -> Option<&Entry> {
+    pub(crate) fn entry_at(&self, index: usize) -> Option<&Entry> {
         self.entries.iter().find(|e| e.range.contains(&index))
     }
 
@@ -62,7 +62,7 @@ pub struct Param {
 
 /// State that is not trained, such as a running mean, as a layer holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Buffer {
+pub struct StateBuffer {
     index: usize,
 }
 
@@ -101,12 +101,12 @@ impl Setup {
 
     /// New state that is not trained, all elements equal at first. A training step may give it a new value with
     /// [`Scope::set_buffer`]; gradient and optimiser do not touch it.
-    pub fn buffer(&mut self, name: &str, shape: impl Into<Shape>, value: f32) -> Buffer {
+    pub fn buffer(&mut self, name: &str, shape: impl Into<Shape>, value: f32) -> StateBuffer {
         let shape = shape.into();
         self.buffer_values
             .extend(std::iter::repeat_n(value, shape.elements()));
         let name = self.full_name(name);
-        Buffer {
+        StateBuffer {
             index: self.buffer_layout.push(name, shape),
         }
     }
@@ -151,13 +151,13 @@ impl Scope {
     }
 
     /// The tensor of a buffer: as it is before the step, or as the step has set it already.
-    pub fn buffer(&self, buffer: Buffer) -> Tensor {
+    pub fn buffer(&self, buffer: StateBuffer) -> Tensor {
         self.buffers.borrow()[buffer.index].clone()
     }
 
     /// Gives a buffer the value it will have after this training step; does nothing when the model is only used. Not for
     /// the inside of a loop or branch, whose tensors end with it.
-    pub fn set_buffer(&self, buffer: Buffer, value: Tensor) {
+    pub fn set_buffer(&self, buffer: StateBuffer, value: Tensor) {
         if self.training() {
             self.buffers.borrow_mut()[buffer.index] = value;
         }

@@ -5,8 +5,8 @@ use std::path::Path;
 use synod_engine::{ModelFile, interpret};
 use synod_nn::layers::{Activation, Dense, Dropout, Layer, LayerNorm, Sequential};
 use synod_nn::{
-    Callback, Checkpoint, Data, EarlyStopping, Error, EventLog, Fit, Flow, Loss, Model, Optimizer, Report,
-    Schedule, Trainer, zoo,
+    Callback, Checkpoint, Data, EarlyStopping, EpochReport, Error, EventLog, Fit, Flow, Loss, Model,
+    Optimizer, Schedule, Trainer, zoo,
 };
 
 type Test = Result<(), Box<dyn std::error::Error>>;
@@ -371,7 +371,7 @@ fn early_stopping_waits_and_the_log_has_a_line_per_epoch() -> Test {
 struct Rates(Vec<f32>);
 
 impl Callback for Rates {
-    fn on_epoch(&mut self, report: &Report, _: &Model) -> synod_nn::Result<Flow> {
+    fn on_epoch(&mut self, report: &EpochReport, _: &Model) -> synod_nn::Result<Flow> {
         self.0.push(report.rate);
         Ok(Flow::Continue)
     }

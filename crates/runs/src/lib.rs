@@ -10,9 +10,9 @@ mod error;
 mod folder;
 mod trials;
 
-pub use config::{Document, Kind};
+pub use config::{Document, RunKind};
 pub use error::{Error, Result};
 pub use folder::{
-    CLIENTS, COMPONENTS, Folder, Log, ModelEntry, Models, NodeModels, Standing, Start, metrics_digest,
+    CLIENTS, COMPONENTS, Folder, Log, ModelEntry, Models, NodeModels, RunStanding, StartMode, metrics_digest,
 };
-pub use trials::{Grid, Settings, Trial, plain, settings_json, table};
+pub use trials::{Grid, Trial, TrialSettings, plain, settings_json, table};

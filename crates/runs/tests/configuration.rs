@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use synod_core::config::{Mistake, Section};
 use synod_core::time::Duration;
-use synod_runs::{Document, Grid, Kind};
+use synod_runs::{Document, Grid, RunKind};
 
 #[derive(Debug, PartialEq)]
 struct Round {
@@ -116,8 +116,8 @@ fn every_file_says_its_kind() {
             .and_then(|d| d.kind())
             .map_err(|e| e.to_string())
     };
-    assert_eq!(kind("kind = \"train\""), Ok(Kind::Train));
-    assert_eq!(kind("kind = \"watch\""), Ok(Kind::Watch));
+    assert_eq!(kind("kind = \"train\""), Ok(RunKind::Train));
+    assert_eq!(kind("kind = \"watch\""), Ok(RunKind::Watch));
     let wrong = kind("seed = 1\nkind = \"wacth\"").expect_err("mistyped");
     assert!(
         wrong.starts_with("x.toml:2: ") && wrong.contains("did you mean `watch`?"),
@@ -142,7 +142,7 @@ fn every_file_says_its_kind() {
     }
     let train = Document::of("kind = \"train\"", "x.toml").expect("read");
     let said = train
-        .expect(Kind::Watch, "synod backtest")
+        .expect(RunKind::Watch, "synod backtest")
         .expect_err("another")
         .to_string();
     assert!(

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use synod_core::{Digest, Event};
-use synod_runs::{Document, Error, Folder, Models, NodeModels, Standing, Start, metrics_digest};
+use synod_runs::{Document, Error, Folder, Models, NodeModels, RunStanding, StartMode, metrics_digest};
 use tempfile::TempDir;
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -112,35 +112,45 @@ fn a_run_is_replaced_only_if_that_is_wanted() {
     let (_keep, path) = place();
     let (own, other) = (document("seed = 1"), document("seed = 2"));
     let folder = Folder::hold(&path).expect("held");
-    for start in [Start::New, Start::Resume, Start::Force] {
-        assert_eq!(folder.enter(start, &own).ok(), Some(Standing::Empty), "{start:?}");
+    for start in [StartMode::New, StartMode::Resume, StartMode::Force] {
+        assert_eq!(
+            folder.enter(start, &own).ok(),
+            Some(RunStanding::Empty),
+            "{start:?}"
+        );
     }
     drop(folder);
     half(&path, "seed = 1");
     let folder = Folder::hold(&path).expect("held");
     let said = folder
-        .enter(Start::New, &own)
+        .enter(StartMode::New, &own)
         .expect_err("unfinished")
         .to_string();
     assert!(said.contains("--resume goes on"), "{said}");
     let said = folder
-        .enter(Start::Resume, &other)
+        .enter(StartMode::Resume, &other)
         .expect_err("another")
         .to_string();
     assert!(said.contains("differs from the configuration"), "{said}");
     let spaced = document("# The same.\nseed  =  1");
     assert_eq!(
-        folder.enter(Start::Resume, &spaced).ok(),
-        Some(Standing::Unfinished)
+        folder.enter(StartMode::Resume, &spaced).ok(),
+        Some(RunStanding::Unfinished)
     );
-    assert_eq!(folder.enter(Start::Force, &other).ok(), Some(Standing::Empty));
+    assert_eq!(
+        folder.enter(StartMode::Force, &other).ok(),
+        Some(RunStanding::Empty)
+    );
     let result = json!({ "accuracy": 0.5 });
     folder.finish(&result).expect("written");
-    let said = folder.enter(Start::New, &own).expect_err("finished").to_string();
+    let said = folder
+        .enter(StartMode::New, &own)
+        .expect_err("finished")
+        .to_string();
     assert!(said.contains("finished run; --force replaces it"), "{said}");
     assert_eq!(
-        folder.enter(Start::Resume, &own).ok(),
-        Some(Standing::Finished(result))
+        folder.enter(StartMode::Resume, &own).ok(),
+        Some(RunStanding::Finished(result))
     );
 }
 
@@ -217,7 +227,10 @@ fn models_are_tied_to_what_made_them_and_are_not_learnt_twice() {
     }
     fs::write(path.join("models/n1.safetensors"), "torn").expect("written");
     let folder = Folder::hold(&path).expect("held");
-    assert_eq!(folder.enter(Start::Resume, &own).ok(), Some(Standing::Unfinished));
+    assert_eq!(
+        folder.enter(StartMode::Resume, &own).ok(),
+        Some(RunStanding::Unfinished)
+    );
     let log = folder.go_on().expect("goes on");
     let others = NodeModels::new(&folder, &log, Digest::of(b"another")).expect("models");
     assert_eq!(

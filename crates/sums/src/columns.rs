@@ -15,10 +15,10 @@ const MOST: u64 = 1 << 62;
 /// merged, the bits are those of all rows together.
 ///
 /// ```
-/// use synod_sums::Moments;
+/// use synod_sums::ColumnMoments;
 ///
-/// let mut all = Moments::of(2, &[1.0, f32::NAN, 3.0, 5.0])?;
-/// all.merge(&Moments::of(2, &[8.0, 7.0])?)?;
+/// let mut all = ColumnMoments::of(2, &[1.0, f32::NAN, 3.0, 5.0])?;
+/// all.merge(&ColumnMoments::of(2, &[8.0, 7.0])?)?;
 /// assert_eq!(all.mean(0), Some(4.0));
 /// assert_eq!((all.count(1), all.mean(1)), (2, Some(6.0)));
 /// assert_eq!(all.centred_squares(0), Some(26.0));
@@ -26,7 +26,7 @@ const MOST: u64 = 1 << 62;
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<Column>", into = "Vec<Column>")]
-pub struct Moments(Vec<Column>);
+pub struct ColumnMoments(Vec<Column>);
 
 /// The sums of one column.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -73,15 +73,15 @@ impl Column {
     }
 }
 
-impl Moments {
+impl ColumnMoments {
     /// Of no rows, of so many columns.
-    pub fn new(columns: usize) -> Moments {
-        Moments(vec![Column::default(); columns])
+    pub fn new(columns: usize) -> ColumnMoments {
+        ColumnMoments(vec![Column::default(); columns])
     }
 
     /// Of rows, one after another.
-    pub fn of(columns: usize, rows: &[f32]) -> Result<Moments> {
-        let mut moments = Moments::new(columns);
+    pub fn of(columns: usize, rows: &[f32]) -> Result<ColumnMoments> {
+        let mut moments = ColumnMoments::new(columns);
         moments.add(rows)?;
         Ok(moments)
     }
@@ -100,7 +100,7 @@ impl Moments {
     }
 
     /// Adds the rows that `other` is of.
-    pub fn merge(&mut self, other: &Moments) -> Result<()> {
+    pub fn merge(&mut self, other: &ColumnMoments) -> Result<()> {
         check_columns(self.columns(), other.columns())?;
         if self
             .0
@@ -167,12 +167,12 @@ impl Moments {
     }
 }
 
-impl TryFrom<Vec<Column>> for Moments {
+impl TryFrom<Vec<Column>> for ColumnMoments {
     type Error = Error;
 
-    fn try_from(columns: Vec<Column>) -> Result<Moments> {
+    fn try_from(columns: Vec<Column>) -> Result<ColumnMoments> {
         match columns.iter().position(|column| !column.check()) {
-            None => Ok(Moments(columns)),
+            None => Ok(ColumnMoments(columns)),
             Some(column) => Err(Error::Malformed(format!(
                 "the moments of column {column} cannot be those of any values"
             ))),
@@ -180,8 +180,8 @@ impl TryFrom<Vec<Column>> for Moments {
     }
 }
 
-impl From<Moments> for Vec<Column> {
-    fn from(moments: Moments) -> Vec<Column> {
+impl From<ColumnMoments> for Vec<Column> {
+    fn from(moments: ColumnMoments) -> Vec<Column> {
         moments.0
     }
 }

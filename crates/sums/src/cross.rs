@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::Moments;
+use super::ColumnMoments;
 use super::columns::{centred, check_columns};
 use super::double::two_sum;
 use super::exact::{Exact, UNIT};
@@ -33,7 +33,7 @@ pub struct CrossMoments(Parts);
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Parts {
-    moments: Moments,
+    moments: ColumnMoments,
     /// Above the diagonal, row by row.
     products: Vec<Exact>,
     /// By column, of the rows where that is missing: what has to be left out of the other columns' sums.
@@ -51,7 +51,7 @@ impl CrossMoments {
     /// Of no rows, of so many columns.
     pub fn new(columns: usize) -> CrossMoments {
         CrossMoments(Parts {
-            moments: Moments::new(columns),
+            moments: ColumnMoments::new(columns),
             products: vec![Exact::default(); pairs(columns)],
             missing: BTreeMap::new(),
         })
@@ -121,7 +121,7 @@ impl CrossMoments {
     }
 
     /// The moments of each column by itself.
-    pub fn moments(&self) -> &Moments {
+    pub fn moments(&self) -> &ColumnMoments {
         &self.0.moments
     }
 

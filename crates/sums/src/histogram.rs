@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Moments;
+use super::ColumnMoments;
 use super::columns::{check_columns, check_rows};
 use crate::{Error, Result};
 
@@ -13,7 +13,7 @@ pub struct Edges(Vec<Vec<f32>>);
 
 impl Edges {
     /// So many equal bins from the least to the largest value of each column. A column without values has none.
-    pub fn even(moments: &Moments, bins: usize) -> Result<Edges> {
+    pub fn even(moments: &ColumnMoments, bins: usize) -> Result<Edges> {
         if bins == 0 {
             return Err(Error::Setting("a histogram has at least 1 bin, not 0".into()));
         }
@@ -94,12 +94,12 @@ fn width(from: f32, to: f32) -> f64 {
 /// How many values of each column lie between the edges. NaN is missing.
 ///
 /// ```
-/// use synod_sums::{Edges, Histograms, Moments};
+/// use synod_sums::{Edges, Histograms, ColumnMoments};
 ///
 /// let clients = [[1.0, 2.0, 3.0], [4.0, 5.0, 1000.0]];
-/// let mut moments = Moments::new(1);
+/// let mut moments = ColumnMoments::new(1);
 /// for rows in &clients {
-///     moments.merge(&Moments::of(1, rows)?)?;
+///     moments.merge(&ColumnMoments::of(1, rows)?)?;
 /// }
 /// let mut edges = Edges::even(&moments, 16)?;
 /// let median = loop {
@@ -334,7 +334,7 @@ mod tests {
         for count in [1, 2, 5, 400, 1001] {
             for (number, column) in columns.iter().enumerate() {
                 let mut values: Vec<f32> = (0..count).map(|_| column(&mut random) as f32).collect();
-                let moments = Moments::of(1, &values).expect("sums");
+                let moments = ColumnMoments::of(1, &values).expect("sums");
                 let mut counted = Histograms::new(Edges::even(&moments, 64).expect("edges"));
                 counted.add(&values).expect("counted");
                 let mut passes = 0;

@@ -3,21 +3,21 @@
 use serde::{Deserialize, Serialize};
 
 use super::columns::check_rows;
-use super::{Histograms, Moments};
+use super::{ColumnMoments, Histograms};
 use crate::Result;
 
 /// A centre and a scale for each column: a value becomes its distance to the centre over the scale. NaN stays missing.
 ///
 /// ```
-/// use synod_sums::{Moments, Scaling};
+/// use synod_sums::{ColumnMoments, ColumnScaling};
 ///
 /// let mut rows = [0.0, 5.0, 4.0, 5.0];
-/// Scaling::standard(&Moments::of(2, &rows)?).apply(&mut rows)?;
+/// ColumnScaling::standard(&ColumnMoments::of(2, &rows)?).apply(&mut rows)?;
 /// assert_eq!(rows, [-1.0, 0.0, 1.0, 0.0]);
 /// # Ok::<(), synod_sums::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Scaling(Vec<Column>);
+pub struct ColumnScaling(Vec<Column>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct Column {
@@ -35,27 +35,27 @@ impl Column {
     }
 }
 
-impl Scaling {
+impl ColumnScaling {
     /// To mean 0 and variance 1.
-    pub fn standard(moments: &Moments) -> Scaling {
+    pub fn standard(moments: &ColumnMoments) -> ColumnScaling {
         let column = |c| Column::new(moments.mean(c), moments.variance(c).map(f64::sqrt));
-        Scaling((0..moments.columns()).map(column).collect())
+        ColumnScaling((0..moments.columns()).map(column).collect())
     }
 
     /// To the range from 0 to 1.
-    pub fn min_max(moments: &Moments) -> Scaling {
+    pub fn min_max(moments: &ColumnMoments) -> ColumnScaling {
         let column = |c| {
             let (least, most) = (moments.min(c).map(f64::from), moments.max(c).map(f64::from));
             Column::new(least, most.zip(least).map(|(most, least)| most - least))
         };
-        Scaling((0..moments.columns()).map(column).collect())
+        ColumnScaling((0..moments.columns()).map(column).collect())
     }
 
     /// To median 0 and an interquartile range of 1, as closely as the bins tell: refine them for 0.25, 0.5 and 0.75 first. A
     /// column whose quartiles lie in one bin is only moved, as is one that never changes.
-    pub fn robust(histograms: &Histograms) -> Scaling {
+    pub fn robust(histograms: &Histograms) -> ColumnScaling {
         let column = |c| Column::new(histograms.quantile(c, 0.5), histograms.between(c, 0.25, 0.75));
-        Scaling((0..histograms.columns()).map(column).collect())
+        ColumnScaling((0..histograms.columns()).map(column).collect())
     }
 
     /// The centre and the scale of each column.
@@ -93,11 +93,11 @@ mod tests {
     fn a_column_that_mostly_stands_still_is_not_blown_up() {
         let mut rows = vec![0.0f32; 90];
         rows.extend([7.0; 10]);
-        let mut edges = Edges::even(&Moments::of(1, &rows).expect("sums"), 8).expect("edges");
+        let mut edges = Edges::even(&ColumnMoments::of(1, &rows).expect("sums"), 8).expect("edges");
         for _pass in 0..4 {
             let mut counted = Histograms::new(edges.clone());
             counted.add(&rows).expect("counted");
-            let scale = Scaling::robust(&counted).columns().next();
+            let scale = ColumnScaling::robust(&counted).columns().next();
             assert_eq!(scale.map(|(_, scale)| scale), Some(1.0));
             edges = counted.refine(&[0.25, 0.5, 0.75], 8, 0.0).expect("finer");
         }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use synod_core::Random;
-use synod_sums::{CrossMoments, Edges, Histograms, Moments, Scaling};
+use synod_sums::{ColumnMoments, ColumnScaling, CrossMoments, Edges, Histograms};
 
 /// Rows of columns that differ in size and offset, some values missing. The third hardly varies about a large mean.
 fn rows(count: usize, missing: f64, seed: u64) -> Vec<f32> {
@@ -47,9 +47,11 @@ fn close(a: f64, b: f64, within: f64) -> bool {
 fn merged_moments_are_those_of_all_rows() {
     for missing in [0.0, 0.2] {
         let all = rows(5000, missing, 1);
-        let mut merged = Moments::new(COLUMNS);
+        let mut merged = ColumnMoments::new(COLUMNS);
         for client in all.chunks(COLUMNS * 137) {
-            merged.merge(&Moments::of(COLUMNS, client).unwrap()).unwrap();
+            merged
+                .merge(&ColumnMoments::of(COLUMNS, client).unwrap())
+                .unwrap();
         }
         for c in 0..COLUMNS {
             let values = column(&all, c);
@@ -73,7 +75,7 @@ fn merged_moments_are_those_of_all_rows() {
 fn a_small_spread_about_a_large_mean_is_not_lost() {
     // The squares of the values are 18 digits larger than the variance.
     let values: Vec<f32> = (0..10_000).map(|i| 16_777_000.0 + (i % 3) as f32).collect();
-    let moments = Moments::of(1, &values).unwrap();
+    let moments = ColumnMoments::of(1, &values).unwrap();
     let shifted: Vec<f64> = values.iter().map(|&v| f64::from(v) - 16_777_000.0).collect();
     let (mean, variance) = pooled(&shifted);
     assert!(close(moments.mean(0).unwrap() - 16_777_000.0, mean, 1e-8));
@@ -94,14 +96,14 @@ proptest! {
             left = others;
             own
         }).collect();
-        let expected = Moments::of(COLUMNS, &all).unwrap();
+        let expected = ColumnMoments::of(COLUMNS, &all).unwrap();
         let mut cross = Vec::new();
         for shuffle in 0..3 {
             Random::new(seed, &[shuffle]).shuffle(&mut clients);
-            let mut merged = Moments::new(COLUMNS);
+            let mut merged = ColumnMoments::new(COLUMNS);
             let mut crossed = CrossMoments::new(COLUMNS);
             for client in &clients {
-                merged.merge(&Moments::of(COLUMNS, client).unwrap()).unwrap();
+                merged.merge(&ColumnMoments::of(COLUMNS, client).unwrap()).unwrap();
                 crossed.merge(&CrossMoments::of(COLUMNS, client).unwrap()).unwrap();
             }
             prop_assert_eq!(&merged, &expected);
@@ -138,9 +140,9 @@ fn interpolated(sorted: &[f64], of: f64) -> f64 {
 
 /// Passes over clients of one column until quantiles are known to a tolerance.
 fn refined(clients: &[&[f32]], quantiles: &[f64], bins: usize, tolerance: f64) -> Histograms {
-    let mut moments = Moments::new(1);
+    let mut moments = ColumnMoments::new(1);
     for client in clients {
-        moments.merge(&Moments::of(1, client).unwrap()).unwrap();
+        moments.merge(&ColumnMoments::of(1, client).unwrap()).unwrap();
     }
     let mut edges = Edges::even(&moments, bins).unwrap();
     for _pass in 0..60 {
@@ -216,7 +218,7 @@ fn columns_that_never_meet_have_no_covariance() {
 fn a_quantile_is_within_one_bin() {
     let mut random = Random::new(3, &[]);
     let values: Vec<f32> = (0..4001).map(|_| random.normal().exp() as f32).collect();
-    let moments = Moments::of(1, &values).unwrap();
+    let moments = ColumnMoments::of(1, &values).unwrap();
     let mut histograms = Histograms::new(Edges::even(&moments, 200).unwrap());
     histograms.add(&values).unwrap();
     let mut sorted: Vec<f64> = values.iter().map(|&v| f64::from(v)).collect();
@@ -238,7 +240,7 @@ fn a_second_pass_finds_quantiles_in_spite_of_an_outlier() {
     let (first, second) = values.split_at(333);
     let all = refined(&[first, second], &[0.25, 0.5, 0.75], 64, 1e-9);
     assert!((all.quantile(0, 0.5).unwrap() - 500.0).abs() <= 1.0);
-    let (centre, scale) = Scaling::robust(&all).columns().next().unwrap();
+    let (centre, scale) = ColumnScaling::robust(&all).columns().next().unwrap();
     assert!(
         (centre - 500.0).abs() <= 1.0 && (scale - 500.0).abs() <= 2.0,
         "{centre} {scale}"
@@ -248,10 +250,10 @@ fn a_second_pass_finds_quantiles_in_spite_of_an_outlier() {
 #[test]
 fn scaled_columns_are_what_they_are_called_and_come_back() {
     let original = rows(800, 0.1, 7);
-    let moments = Moments::of(COLUMNS, &original).unwrap();
+    let moments = ColumnMoments::of(COLUMNS, &original).unwrap();
     let mut standard = original.clone();
-    Scaling::standard(&moments).apply(&mut standard).unwrap();
-    let after = Moments::of(COLUMNS, &standard).unwrap();
+    ColumnScaling::standard(&moments).apply(&mut standard).unwrap();
+    let after = ColumnMoments::of(COLUMNS, &standard).unwrap();
     for c in 0..4 {
         assert!(after.mean(c).unwrap().abs() < 1e-6);
         assert!((after.variance(c).unwrap() - 1.0).abs() < 1e-5);
@@ -259,9 +261,9 @@ fn scaled_columns_are_what_they_are_called_and_come_back() {
     }
     assert_eq!((after.min(4), after.max(4)), (Some(0.0), Some(0.0)));
     let mut ranged = original.clone();
-    let scaling = Scaling::min_max(&moments);
+    let scaling = ColumnScaling::min_max(&moments);
     scaling.apply(&mut ranged).unwrap();
-    let after = Moments::of(COLUMNS, &ranged).unwrap();
+    let after = ColumnMoments::of(COLUMNS, &ranged).unwrap();
     assert!((0..4).all(|c| (after.min(c), after.max(c)) == (Some(0.0), Some(1.0))));
     scaling.undo(&mut ranged).unwrap();
     for (place, (back, value)) in ranged.iter().zip(&original).enumerate() {
@@ -277,21 +279,24 @@ fn scaled_columns_are_what_they_are_called_and_come_back() {
 #[test]
 fn a_column_without_values_stays_as_it_is() {
     let mut row = [f32::NAN, 2.0];
-    let moments = Moments::of(2, &row).unwrap();
+    let moments = ColumnMoments::of(2, &row).unwrap();
     assert_eq!(
         (moments.mean(0), moments.variance(0), moments.min(0)),
         (None, None, None)
     );
     let histograms = Histograms::new(Edges::even(&moments, 4).unwrap());
     assert_eq!(histograms.quantile(0, 0.5), None);
-    Scaling::standard(&moments).apply(&mut row).unwrap();
-    Scaling::robust(&histograms).apply(&mut row).unwrap();
+    ColumnScaling::standard(&moments).apply(&mut row).unwrap();
+    ColumnScaling::robust(&histograms).apply(&mut row).unwrap();
     assert!(row[0].is_nan() && row[1] == 0.0);
 }
 
 #[test]
 fn the_two_zeros_are_one() {
-    let (a, b) = (Moments::of(1, &[0.0]).unwrap(), Moments::of(1, &[-0.0]).unwrap());
+    let (a, b) = (
+        ColumnMoments::of(1, &[0.0]).unwrap(),
+        ColumnMoments::of(1, &[-0.0]).unwrap(),
+    );
     assert_eq!(
         serde_json::to_string(&a).unwrap(),
         serde_json::to_string(&b).unwrap()
@@ -300,7 +305,7 @@ fn the_two_zeros_are_one() {
 
 #[test]
 fn what_cannot_be_added_says_why_and_changes_nothing() {
-    let mut moments = Moments::of(2, &[1.0, 2.0]).unwrap();
+    let mut moments = ColumnMoments::of(2, &[1.0, 2.0]).unwrap();
     let before = moments.clone();
     let why = moments
         .add(&[1.0, 1.0, 3.0, f32::INFINITY])
@@ -308,7 +313,7 @@ fn what_cannot_be_added_says_why_and_changes_nothing() {
         .to_string();
     assert!(why.contains("row 1, column 1"), "{why}");
     assert!(moments.add(&[1.0]).is_err());
-    assert!(moments.merge(&Moments::new(3)).is_err());
+    assert!(moments.merge(&ColumnMoments::new(3)).is_err());
     assert_eq!(moments, before);
     assert!(Edges::even(&moments, 0).is_err());
     let mut one = Histograms::new(Edges::even(&moments, 4).unwrap());
@@ -334,7 +339,7 @@ fn messages_come_back_and_impossible_ones_are_refused() {
     let text = serde_json::to_string(&histograms).unwrap();
     assert_eq!(serde_json::from_str::<Histograms>(&text).unwrap(), histograms);
 
-    let good = serde_json::to_value(Moments::of(1, &[1.0, 2.0]).unwrap()).unwrap();
+    let good = serde_json::to_value(ColumnMoments::of(1, &[1.0, 2.0]).unwrap()).unwrap();
     let damaged: [fn(&mut serde_json::Value); 5] = [
         |column| column["count"] = 0.into(),
         |column| column["count"] = u64::MAX.into(),
@@ -346,7 +351,7 @@ fn messages_come_back_and_impossible_ones_are_refused() {
         let mut value = good.clone();
         damage(&mut value[0]);
         assert!(
-            serde_json::from_value::<Moments>(value.clone()).is_err(),
+            serde_json::from_value::<ColumnMoments>(value.clone()).is_err(),
             "{value}"
         );
     }

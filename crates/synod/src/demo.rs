@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use synod_core::files;
-use synod_runs::{Document, Start};
+use synod_runs::{Document, StartMode};
 
 use crate::train::Misuse;
 use crate::watch::{Request, run};
@@ -71,7 +71,7 @@ impl Demo {
         run(&Request {
             document: &Document::of(config.as_str(), &path)?,
             runs: &self.runs,
-            start: Start::of(self.resume, self.force),
+            start: StartMode::of(self.resume, self.force),
             compare: &["pca".to_owned(), "paper".to_owned()],
             ablation: false,
             both_splits: false,

@@ -9,8 +9,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use synod_core::parallel::try_in_order;
 use synod_synthetic::{
-    Cluster, ClusterOptions, Layout, Metrics, STEP, Statistics, Written, month_count, write_faults,
-    write_node, write_raw,
+    Cluster, ClusterOptions, FileFormat, ReportedMetrics, STEP, Statistics, Written, month_count,
+    write_faults, write_node, write_raw,
 };
 
 use crate::train::Misuse;
@@ -106,8 +106,8 @@ impl Generate {
         self.claim()?;
         let began = std::time::Instant::now();
         let written = match self.format {
-            Format::Parquet => self.nodes(&cluster, Layout::Parquet)?,
-            Format::Record => self.nodes(&cluster, Layout::Record)?,
+            Format::Parquet => self.nodes(&cluster, FileFormat::Parquet)?,
+            Format::Record => self.nodes(&cluster, FileFormat::Record)?,
             Format::Raw => self.raw(&cluster)?,
         };
         write_faults(&cluster, &self.out)?;
@@ -124,9 +124,9 @@ impl Generate {
             heterogeneity: self.heterogeneity,
             false_labels: self.false_labels,
             metrics: match self.metrics {
-                Which::All => Metrics::All,
-                Which::Ipmi => Metrics::Ipmi,
-                Which::Few => Metrics::Few,
+                Which::All => ReportedMetrics::All,
+                Which::Ipmi => ReportedMetrics::Ipmi,
+                Which::Few => ReportedMetrics::Few,
             },
             statistics: match self.statistics {
                 Kept::All => Statistics::All,
@@ -152,7 +152,7 @@ impl Generate {
     }
 
     /// A file per node, on threads that each take the next node.
-    fn nodes(&self, cluster: &Cluster, layout: Layout) -> Result<Option<Written>> {
+    fn nodes(&self, cluster: &Cluster, layout: FileFormat) -> Result<Option<Written>> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = if self.threads == 0 { cores } else { self.threads };
         let bar = bar(self.nodes);

@@ -36,19 +36,20 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    let success = |()| ExitCode::SUCCESS;
     let done = match Cli::parse().command {
-        Command::Demo(demo) => demo.run(),
-        Command::Generate(generate) => generate.run(),
-        Command::Graph(graph) => graph.run(),
-        Command::Import(import) => import.run(),
-        Command::Train(train) => train.run(),
-        Command::Backtest(backtest) => backtest.run(),
+        Command::Demo(demo) => demo.run().map(success),
+        Command::Generate(generate) => generate.run().map(success),
+        Command::Graph(graph) => graph.run().map(success),
+        Command::Import(import) => import.run().map(success),
+        Command::Train(train) => train.run().map(success),
+        Command::Backtest(backtest) => backtest.run().map(success),
         Command::Score(score) => score.run(),
-        Command::Export(export) => export.run(),
-        Command::ImportModel(import) => import.run(),
+        Command::Export(export) => export.run().map(success),
+        Command::ImportModel(import) => import.run().map(success),
     };
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         // A reader that closes the pipe early, such as `head`, is not an error.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {

@@ -3,7 +3,7 @@
 //! Steps of the readings were found in the window means of real nodes, which are multiples of a step over 45
 //! (M100 ExaData, CC BY 4.0).
 
-use super::options::Metrics;
+use super::options::ReportedMetrics;
 
 /// How fast a metric follows a change of load.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -139,12 +139,12 @@ const CLOCK: Kind = Kind(7.5, 0.0, 0.0, 0.004, 20, Fast, 1530.0);
 const FRAME_BUFFER: Kind = Kind(1.0, 0.0, 0.0, 0.003, 20, Fast, 16160.0);
 
 /// The metrics of a node whose sockets have these slots populated, in the order of their names.
-pub(super) fn metrics(slots: &[Vec<usize>; 2], wanted: Metrics) -> Vec<Metric> {
+pub(super) fn metrics(slots: &[Vec<usize>; 2], wanted: ReportedMetrics) -> Vec<Metric> {
     let mut all = board(slots);
-    if wanted != Metrics::Ipmi {
+    if wanted != ReportedMetrics::Ipmi {
         all.extend(system());
     }
-    if wanted == Metrics::Few {
+    if wanted == ReportedMetrics::Few {
         all.retain(|m| FEW.contains(&m.name.as_str()));
     }
     all.sort_by(|a, b| a.name.cmp(&b.name));

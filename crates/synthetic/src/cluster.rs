@@ -53,9 +53,9 @@ impl Cluster {
     }
 
     /// A node's windows in frames of some days each, so that no more than one needs to be in memory.
-    pub fn parts(&self, node: usize, days: usize) -> Result<Parts<'_>> {
+    pub fn parts(&self, node: usize, days: usize) -> Result<NodeParts<'_>> {
         let made = self.make(node)?;
-        Ok(Parts {
+        Ok(NodeParts {
             truth: labels::written(&self.options, node, &made.plans, &self.room),
             columns: columns(&made, self.options.statistics),
             sampler: Sampler::new(&made.metrics),
@@ -128,7 +128,7 @@ fn columns(node: &Node, statistics: Statistics) -> Vec<String> {
 }
 
 /// A node's windows in frames of equal length; see [`Cluster::parts`].
-pub struct Parts<'a> {
+pub struct NodeParts<'a> {
     cluster: &'a Cluster,
     course: NodeCourse<'a>,
     sampler: Sampler,
@@ -137,7 +137,7 @@ pub struct Parts<'a> {
     windows: usize,
 }
 
-impl Parts<'_> {
+impl NodeParts<'_> {
     /// The columns of every frame.
     pub fn columns(&self) -> &[String] {
         &self.columns
@@ -150,7 +150,7 @@ impl Parts<'_> {
     }
 }
 
-impl Iterator for Parts<'_> {
+impl Iterator for NodeParts<'_> {
     type Item = Result<Frame>;
 
     fn next(&mut self) -> Option<Result<Frame>> {

@@ -11,13 +11,13 @@ pub struct ClusterChoice {
     /// The cluster; its seed is that of the run.
     pub options: ClusterOptions,
     /// By what test windows are judged.
-    pub truth: Judged,
+    pub truth: JudgedBy,
 }
 
 /// By what windows are judged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Judged {
+pub enum JudgedBy {
     /// By the faults themselves.
     #[default]
     Exact,
@@ -44,7 +44,7 @@ pub struct WrittenCluster {
     drift: Option<f64>,
     heterogeneity: Option<f64>,
     #[serde(default)]
-    truth: Judged,
+    truth: JudgedBy,
 }
 
 impl Section for ClusterChoice {
@@ -81,7 +81,7 @@ mod tests {
     fn a_cluster_is_checked_before_it_is_generated() {
         let read = |written| ClusterChoice::check(serde_json::from_value(written).expect("written so"));
         let small = read(json!({ "kind": "synthetic", "nodes": 2, "truth": "operator" })).expect("a cluster");
-        assert_eq!((small.options.nodes, small.truth), (2, Judged::Operator));
+        assert_eq!((small.options.nodes, small.truth), (2, JudgedBy::Operator));
         assert_eq!(small.options.days, ClusterOptions::default().days);
         let found = read(json!({ "kind": "synthetic", "anomalies": 0.7 }));
         assert_eq!(found.map_err(|m| m.key), Err("anomalies".to_owned()));

@@ -39,8 +39,8 @@ mod room;
 mod sampling;
 mod write;
 
-pub use cluster::{Cluster, Parts};
-pub use config::{ClusterChoice, Judged, WrittenCluster};
+pub use cluster::{Cluster, NodeParts};
+pub use config::{ClusterChoice, JudgedBy, WrittenCluster};
 pub use fault::{Fault, FaultKind};
-pub use options::{ClusterOptions, Metrics, RACK, STEP, Statistics};
-pub use write::{Layout, Written, month_count, write_faults, write_node, write_raw};
+pub use options::{ClusterOptions, RACK, ReportedMetrics, STEP, Statistics};
+pub use write::{FileFormat, Written, month_count, write_faults, write_node, write_raw};

@@ -11,7 +11,7 @@ pub(super) const DAY: usize = 96;
 
 /// Which metrics a node reports.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub enum Metrics {
+pub enum ReportedMetrics {
     /// 84 sensors of the board (IPMI) and 31 figures of the operating system (Ganglia).
     #[default]
     All,
@@ -49,7 +49,7 @@ pub struct ClusterOptions {
     /// Labels that say anomalous though nothing is wrong, as events per node and 30 days.
     pub false_labels: f64,
     /// Which metrics a node reports.
-    pub metrics: Metrics,
+    pub metrics: ReportedMetrics,
     /// Which statistics of a window's samples are kept.
     pub statistics: Statistics,
     /// The first window's time, in seconds since 1970, at midnight UTC.
@@ -66,7 +66,7 @@ impl Default for ClusterOptions {
             drift: 1.0,
             heterogeneity: 1.0,
             false_labels: 0.5,
-            metrics: Metrics::All,
+            metrics: ReportedMetrics::All,
             statistics: Statistics::All,
             start: 1_640_995_200,
         }

@@ -201,10 +201,10 @@ fn course(response: Response, change: usize, tick: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::catalogue::metrics;
-    use crate::options::Metrics;
+    use crate::options::ReportedMetrics;
 
     fn power() -> (Metric, Sampler) {
-        let all = metrics(&[vec![0], vec![1]], Metrics::All);
+        let all = metrics(&[vec![0], vec![1]], ReportedMetrics::All);
         let sampler = Sampler::new(&all);
         let metric = all.into_iter().find(|m| m.name == "p0_power").expect("a metric");
         (metric, sampler)

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use synod_synthetic::{Cluster, ClusterOptions, Layout, Metrics, STEP, Statistics, write_faults, write_node};
+use synod_synthetic::{
+    Cluster, ClusterOptions, FileFormat, ReportedMetrics, STEP, Statistics, write_faults, write_node,
+};
 use synod_telemetry::{Error, Frame, Result, Truth};
 
 fn options(nodes: usize, days: usize) -> ClusterOptions {
@@ -81,7 +83,7 @@ fn fewer_metrics_are_the_same_metrics() -> Result<()> {
         ..options(1, 3)
     })?
     .node(0)?;
-    for metrics in [Metrics::Ipmi, Metrics::Few] {
+    for metrics in [ReportedMetrics::Ipmi, ReportedMetrics::Few] {
         let some = Cluster::new(ClusterOptions {
             anomalies: 0.0,
             metrics,
@@ -267,7 +269,7 @@ fn files_are_the_same_bytes_in_any_order_and_readable() -> std::result::Result<(
     let cluster = Cluster::new(options(2, 35))?;
     let (one, other) = (tempfile::tempdir()?, tempfile::tempdir()?);
     let (forwards, backwards) = (one.path(), other.path());
-    for layout in [Layout::Parquet, Layout::Record] {
+    for layout in [FileFormat::Parquet, FileFormat::Record] {
         let first: Vec<_> = [0, 1]
             .iter()
             .map(|i| write_node(&cluster, *i, forwards, layout))
@@ -289,7 +291,7 @@ fn files_are_the_same_bytes_in_any_order_and_readable() -> std::result::Result<(
             assert!(written.windows > 3300 && written.columns == 460);
         }
     }
-    let options = synod_data::readers::Options {
+    let options = synod_data::readers::ReadOptions {
         time: Some("timestamp".to_owned()),
         label: Some("value".to_owned()),
         ..Default::default()

@@ -11,8 +11,8 @@ use std::{
 use synod_telemetry::{
     Error, Result,
     labels::{Severity, nagios_log, nagios_status},
-    sources::{exposition, ipmi, ldms, prometheus::Server},
-    windows::{Keep, Nodes, Settings},
+    sources::{exposition, ipmi, ldms, prometheus::PrometheusServer},
+    windows::{KeptStatistics, Nodes, WindowSettings},
 };
 
 fn main() -> Result<()> {
@@ -22,11 +22,11 @@ fn main() -> Result<()> {
             "usage: inspect ldms|ipmi|scrape|status|log|prometheus …".to_owned(),
         ));
     };
-    let settings = Settings {
+    let settings = WindowSettings {
         width: 60,
-        ..Settings::default()
+        ..WindowSettings::default()
     };
-    let mut nodes = Nodes::new(settings, Keep::Mean)?;
+    let mut nodes = Nodes::new(settings, KeptStatistics::Mean)?;
     for (number, file) in rest.iter().enumerate() {
         let path = Path::new(file);
         let bytes = || std::fs::read(path).map_err(|e| Error::Setting(format!("{file}: {e}")));
@@ -65,7 +65,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-fn states(intervals: &[synod_telemetry::labels::Interval]) {
+fn states(intervals: &[synod_telemetry::labels::LabelInterval]) {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for interval in intervals {
         *counts.entry(format!("{:?}", interval.state)).or_default() += 1;
@@ -95,7 +95,7 @@ fn range(rest: &[String], nodes: &mut Nodes) -> Result<()> {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |d| d.as_secs() as i64);
-    let server = Server::new(url)?;
+    let server = PrometheusServer::new(url)?;
     let kinds = server.kinds()?;
     println!("{} metrics of known kind", kinds.len());
     let report = server.range(

@@ -1,7 +1,7 @@
 //! Loads one file per node and prints what came of it: `load_tables PATTERN [LABEL [INCLUDE …]]`, `-` for no label.
 #![allow(clippy::print_stdout, reason = "printing is what it is for")]
 
-use synod_telemetry::{Error, Result, Truth, sources::Table};
+use synod_telemetry::{Error, Result, Truth, load_glob, sources::Table};
 
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
@@ -13,7 +13,8 @@ fn main() -> Result<()> {
         include: arguments.collect(),
         ..Table::default()
     };
-    for loaded in table.load_all(&pattern)? {
+    for path in load_glob(&pattern)? {
+        let loaded = table.load(&path)?;
         let frame = &loaded.frame;
         let count = |truth| frame.truth().iter().filter(|t| **t == truth).count();
         let missing = frame.values().iter().filter(|v| v.is_nan()).count();

@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use synod_telemetry::{
     Result,
-    metric::Kind,
-    windows::{MetricId, Settings, Windows},
+    metric::MetricKind,
+    windows::{MetricId, WindowSettings, Windows},
 };
 
 const METRICS: u32 = 461;
@@ -14,12 +14,12 @@ const PERIOD: i64 = 20_000;
 const SAMPLES: u64 = 40_000_000;
 
 fn main() -> Result<()> {
-    let mut windows = Windows::new(Settings::default())?;
+    let mut windows = Windows::new(WindowSettings::default())?;
     for metric in 0..METRICS {
         windows.metric(if metric % 5 == 0 {
-            Kind::Counter
+            MetricKind::Counter
         } else {
-            Kind::Gauge
+            MetricKind::Gauge
         });
     }
     let (mut rows, mut sum) = (0u64, 0.0f64);

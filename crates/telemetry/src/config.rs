@@ -6,20 +6,20 @@ use synod_core::time::Duration;
 
 use crate::sources::{Table, m100};
 
-/// Files of one node each, and how they are read.
+/// FilePatterns of one node each, and how they are read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FileChoice {
     /// Their form.
     pub kind: FileKind,
     /// Which files.
-    pub files: Files,
+    pub files: FilePatterns,
     /// How they are read.
     pub table: Table,
 }
 
-/// Files by patterns with `*`.
+/// FilePatterns by patterns with `*`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Files {
+pub enum FilePatterns {
     /// Of training and of test windows.
     Divided {
         /// Of training windows.
@@ -107,10 +107,10 @@ impl Section for FileChoice {
     }
 }
 
-fn files(written: &mut WrittenFiles) -> Result<Files, Mistake> {
+fn files(written: &mut WrittenFiles) -> Result<FilePatterns, Mistake> {
     match (written.train.take(), written.test.take(), written.path.take()) {
-        (Some(train), Some(test), None) => Ok(Files::Divided { train, test }),
-        (None, None, Some(whole)) => Ok(Files::Whole(whole)),
+        (Some(train), Some(test), None) => Ok(FilePatterns::Divided { train, test }),
+        (None, None, Some(whole)) => Ok(FilePatterns::Whole(whole)),
         (_, _, Some(_)) => Err(Mistake::at(
             "path",
             "give either `path`, which is split, or both `train` and `test`",
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(record.table.label.as_deref(), Some("label"));
         let csv = read(json!({ "kind": "csv", "train": "a", "test": "b", "step": "15m" })).expect("files");
         assert_eq!(csv.table.step, Some(900));
-        assert!(matches!(csv.files, Files::Divided { .. }));
+        assert!(matches!(csv.files, FilePatterns::Divided { .. }));
     }
 
     #[test]

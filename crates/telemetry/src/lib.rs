@@ -4,7 +4,7 @@
 //! in every crate: it cannot be mistaken for a measurement, and whoever forgets it sees NaN instead of a wrong number.
 #![forbid(unsafe_code)]
 
-pub mod align;
+mod align;
 pub mod config;
 mod error;
 pub mod labels;

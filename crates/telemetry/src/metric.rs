@@ -4,7 +4,7 @@ use crate::pattern::matches;
 
 /// How a metric's values are to be read.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum MetricKind {
     /// A state at a time.
     #[default]
     Gauge,
@@ -18,46 +18,46 @@ pub struct Metric {
     /// The canonical name.
     pub name: String,
     /// Gauge or counter.
-    pub kind: Kind,
+    pub kind: MetricKind,
     /// The unit of its values, if known.
     pub unit: Option<&'static str>,
 }
 
 /// Names of metrics that only grow. The first pattern that fits decides, so exceptions stand first.
-const KINDS: [(&str, Kind); 31] = [
+const KINDS: [(&str, MetricKind); 31] = [
     // Ganglia reports ECC totals and energy as sums since the driver loaded, violations as sums of nanoseconds.
-    ("*ecc_?be_*_total", Kind::Counter),
-    ("*disk_total", Kind::Gauge),
-    ("*mem_total", Kind::Gauge),
-    ("*swap_total", Kind::Gauge),
-    ("*proc_total", Kind::Gauge),
-    ("*fb_total", Kind::Gauge),
-    ("*_total", Kind::Counter),
-    ("*energy_consumption*", Kind::Counter),
-    ("*energy_joules*", Kind::Counter),
-    ("*_violation", Kind::Counter),
-    ("*retired_pages_?be", Kind::Counter),
-    ("*xid_errors", Kind::Gauge),
-    ("*_bucket", Kind::Counter),
-    ("*_count", Kind::Counter),
-    ("*_sum", Kind::Counter),
+    ("*ecc_?be_*_total", MetricKind::Counter),
+    ("*disk_total", MetricKind::Gauge),
+    ("*mem_total", MetricKind::Gauge),
+    ("*swap_total", MetricKind::Gauge),
+    ("*proc_total", MetricKind::Gauge),
+    ("*fb_total", MetricKind::Gauge),
+    ("*_total", MetricKind::Counter),
+    ("*energy_consumption*", MetricKind::Counter),
+    ("*energy_joules*", MetricKind::Counter),
+    ("*_violation", MetricKind::Counter),
+    ("*retired_pages_?be", MetricKind::Counter),
+    ("*xid_errors", MetricKind::Gauge),
+    ("*_bucket", MetricKind::Counter),
+    ("*_count", MetricKind::Counter),
+    ("*_sum", MetricKind::Counter),
     // The time of the last boot: a gauge that jumps, whose difference is zero but for reboots.
-    ("*boottime", Kind::Counter),
-    ("*boot_time_seconds", Kind::Counter),
-    ("vmstat.nr_*", Kind::Gauge),
-    ("vmstat.pg*", Kind::Counter),
-    ("vmstat.psw*", Kind::Counter),
-    ("vmstat.numa_*", Kind::Counter),
-    ("vmstat.workingset_*", Kind::Counter),
-    ("vmstat.thp_*", Kind::Counter),
-    ("vmstat.compact_*", Kind::Counter),
-    ("procstat.cores_up", Kind::Gauge),
-    ("procstat.*cpu_enabled*", Kind::Gauge),
-    ("procstat.procs_*", Kind::Gauge),
-    ("procstat.*", Kind::Counter),
-    ("procnetdev.*", Kind::Counter),
-    ("lustre*.*bytes*", Kind::Counter),
-    ("opa.*", Kind::Counter),
+    ("*boottime", MetricKind::Counter),
+    ("*boot_time_seconds", MetricKind::Counter),
+    ("vmstat.nr_*", MetricKind::Gauge),
+    ("vmstat.pg*", MetricKind::Counter),
+    ("vmstat.psw*", MetricKind::Counter),
+    ("vmstat.numa_*", MetricKind::Counter),
+    ("vmstat.workingset_*", MetricKind::Counter),
+    ("vmstat.thp_*", MetricKind::Counter),
+    ("vmstat.compact_*", MetricKind::Counter),
+    ("procstat.cores_up", MetricKind::Gauge),
+    ("procstat.*cpu_enabled*", MetricKind::Gauge),
+    ("procstat.procs_*", MetricKind::Gauge),
+    ("procstat.*", MetricKind::Counter),
+    ("procnetdev.*", MetricKind::Counter),
+    ("lustre*.*bytes*", MetricKind::Counter),
+    ("opa.*", MetricKind::Counter),
 ];
 
 /// Units by name; the first pattern that fits decides.
@@ -102,7 +102,7 @@ const UNITS: [(&str, &str); 34] = [
 const STATISTICS: [&str; 4] = ["_avg", "_std", "_min", "_max"];
 
 /// The metric of a source's name. A kind that the source states outweighs what the name suggests.
-pub fn metric(name: &str, stated: Option<Kind>) -> Metric {
+pub fn metric(name: &str, stated: Option<MetricKind>) -> Metric {
     let name = canonical(name);
     let base = STATISTICS
         .iter()
@@ -128,7 +128,7 @@ pub fn metric(name: &str, stated: Option<Kind>) -> Metric {
 
 /// A name without blanks or control characters: `CPU 1 Temp` is `CPU_1_Temp`, so that a name is one word everywhere.
 /// What stands inside quotes, the value of a label, stays as it is.
-pub fn canonical(name: &str) -> String {
+pub(crate) fn canonical(name: &str) -> String {
     let (mut out, mut quoted, mut escaped) = (String::with_capacity(name.len()), false, false);
     for c in name.trim().chars() {
         if c == '"' && !escaped {
@@ -157,15 +157,18 @@ mod tests {
         let kind = |name| metric(name, None).kind;
         assert_eq!(
             kind("node_cpu_seconds_total{cpu=\"0\",mode=\"idle\"}"),
-            Kind::Counter
+            MetricKind::Counter
         );
-        assert_eq!(kind("Gpu0_total_energy_consumption"), Kind::Counter);
-        assert_eq!(kind("ganglia.boottime"), Kind::Counter);
-        assert_eq!(kind("ganglia.mem_total"), Kind::Gauge);
-        assert_eq!(kind("ganglia.Gpu1_fb_total"), Kind::Gauge);
-        assert_eq!(kind("ganglia.Gpu1_ecc_dbe_volatile_total"), Kind::Counter);
-        assert_eq!(kind("ipmi.p0_power_avg"), Kind::Gauge);
-        assert_eq!(metric("odd_total", Some(Kind::Gauge)).kind, Kind::Gauge);
+        assert_eq!(kind("Gpu0_total_energy_consumption"), MetricKind::Counter);
+        assert_eq!(kind("ganglia.boottime"), MetricKind::Counter);
+        assert_eq!(kind("ganglia.mem_total"), MetricKind::Gauge);
+        assert_eq!(kind("ganglia.Gpu1_fb_total"), MetricKind::Gauge);
+        assert_eq!(kind("ganglia.Gpu1_ecc_dbe_volatile_total"), MetricKind::Counter);
+        assert_eq!(kind("ipmi.p0_power_avg"), MetricKind::Gauge);
+        assert_eq!(
+            metric("odd_total", Some(MetricKind::Gauge)).kind,
+            MetricKind::Gauge
+        );
     }
 
     #[test]

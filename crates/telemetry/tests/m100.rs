@@ -12,7 +12,7 @@ use synod_telemetry::{
         m100::{self, Raw},
         records,
     },
-    windows::{Keep, Settings},
+    windows::{KeptStatistics, WindowSettings},
 };
 
 fn metric(root: &Path, month: &str, plugin: &str, name: &str, columns: &[(&str, Column)]) {
@@ -32,11 +32,11 @@ fn rows(samples: &[(i64, i32, &'static str)]) -> [(&'static str, Column); 3] {
     ]
 }
 
-fn raw(keep: Keep) -> Raw {
+fn raw(keep: KeptStatistics) -> Raw {
     Raw {
-        settings: Settings {
+        settings: WindowSettings {
             width: 60,
-            ..Settings::default()
+            ..WindowSettings::default()
         },
         keep,
         ..Raw::default()
@@ -79,7 +79,7 @@ fn metrics_of_all_nodes_become_windows_of_each_node() -> Result<()> {
     ];
     metric(root.path(), "22-08", "ganglia_pub", "os_name", &names);
     metric(root.path(), "22-08", "weather_pub", "temp", &rows(&[(0, 1, "x")]));
-    let report = raw(Keep::Mean).import(root.path(), out.path())?;
+    let report = raw(KeptStatistics::Mean).import(root.path(), out.path())?;
     assert_eq!(report.metrics, ["ganglia.boottime", "ipmi.p0_power"]);
     let dropped: Vec<&str> = report.dropped.iter().map(|d| d.metric.as_str()).collect();
     assert_eq!(dropped, ["weather.temp", "ganglia.os_name"]);
@@ -120,7 +120,7 @@ fn all_statistics_are_named_as_the_aggregated_set_names_them() -> Result<()> {
         "ambient",
         &rows(&[(0, 1, "0"), (10, 3, "0")]),
     );
-    let report = raw(Keep::All).import(root.path(), out.path())?;
+    let report = raw(KeptStatistics::All).import(root.path(), out.path())?;
     let frame = records::load(&report.files[0])?;
     assert_eq!(
         frame.metrics(),
@@ -143,7 +143,7 @@ fn a_node_cannot_name_a_file_elsewhere() {
         "ambient",
         &rows(&[(0, 1, "../../x")]),
     );
-    let error = raw(Keep::All)
+    let error = raw(KeptStatistics::All)
         .import(root.path(), out.path())
         .expect_err("a path")
         .to_string();
@@ -156,7 +156,7 @@ fn folders_without_metrics_and_damaged_files_are_refused() {
         tempfile::tempdir().expect("a folder"),
         tempfile::tempdir().expect("a folder"),
     );
-    let error = raw(Keep::All)
+    let error = raw(KeptStatistics::All)
         .import(root.path(), out.path())
         .expect_err("empty")
         .to_string();
@@ -176,10 +176,10 @@ fn folders_without_metrics_and_damaged_files_are_refused() {
         let mut damaged = whole.clone();
         damaged[at] ^= 0x15;
         fs::write(&path, &damaged).expect("written");
-        let _ = raw(Keep::Mean).import(root.path(), out.path());
+        let _ = raw(KeptStatistics::Mean).import(root.path(), out.path());
         fs::write(&path, &whole[..at]).expect("written");
         assert!(
-            raw(Keep::Mean).import(root.path(), out.path()).is_err(),
+            raw(KeptStatistics::Mean).import(root.path(), out.path()).is_err(),
             "cut at {at}"
         );
     }

@@ -7,7 +7,7 @@ use std::{
     thread,
 };
 
-use synod_telemetry::{Result, sources::prometheus::Server};
+use synod_telemetry::{Result, sources::prometheus::PrometheusServer};
 
 /// Answers as many requests as there are bodies, and returns the request lines.
 fn serve(status: &'static str, bodies: Vec<String>) -> (String, thread::JoinHandle<Vec<String>>) {
@@ -47,7 +47,8 @@ fn long_ranges_are_asked_for_in_parts_that_do_not_overlap() -> Result<()> {
         samples.push((s.node.to_owned(), s.time));
         Ok(())
     };
-    let report = Server::new(&url)?.range("up == 1", (0, 300_000), 15, &BTreeMap::new(), &mut sink)?;
+    let report =
+        PrometheusServer::new(&url)?.range("up == 1", (0, 300_000), 15, &BTreeMap::new(), &mut sink)?;
     assert_eq!((report.series, report.samples), (1, 3));
     assert_eq!(samples[2], ("n1".to_owned(), 300_000_000));
     let asked = server.join().expect("the server ends");
@@ -64,14 +65,20 @@ fn long_ranges_are_asked_for_in_parts_that_do_not_overlap() -> Result<()> {
 fn what_the_server_refuses_is_said_in_its_words() -> Result<()> {
     let refusal = r#"{"status":"error","errorType":"bad_data","error":"parse error"}"#;
     let (url, server) = serve("400 Bad Request", vec![refusal.to_owned()]);
-    let error = Server::new(&url)?.kinds().expect_err("refused").to_string();
+    let error = PrometheusServer::new(&url)?
+        .kinds()
+        .expect_err("refused")
+        .to_string();
     assert!(
         error.contains("parse error") && error.contains("127.0.0.1"),
         "{error}"
     );
     server.join().expect("the server ends");
     let (url, server) = serve("404 Not Found", vec![String::new()]);
-    let error = Server::new(&url)?.kinds().expect_err("not found").to_string();
+    let error = PrometheusServer::new(&url)?
+        .kinds()
+        .expect_err("not found")
+        .to_string();
     assert!(error.contains("404"), "{error}");
     server.join().expect("the server ends");
     Ok(())
@@ -82,7 +89,7 @@ fn a_server_that_is_not_there_is_an_error() -> Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     drop(listener);
-    assert!(Server::new(&url)?.kinds().is_err());
-    assert!(Server::new("https://secure").is_err());
+    assert!(PrometheusServer::new(&url)?.kinds().is_err());
+    assert!(PrometheusServer::new("https://secure").is_err());
     Ok(())
 }

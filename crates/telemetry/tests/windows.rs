@@ -8,8 +8,8 @@ use std::{
 use proptest::prelude::*;
 use synod_telemetry::{
     Result,
-    metric::Kind,
-    windows::{Counts, Keep, MetricId, Nodes, Settings, Stats, Windows},
+    metric::MetricKind,
+    windows::{Counts, KeptStatistics, MetricId, Nodes, Stats, WindowSettings, Windows},
 };
 
 const WIDTH: i64 = 60;
@@ -17,17 +17,17 @@ const WIDTH: i64 = 60;
 type Sample = (u32, i64, f64);
 type Rows = BTreeMap<i64, Vec<Stats>>;
 
-const KINDS: [Kind; 2] = [Kind::Gauge, Kind::Counter];
+const KINDS: [MetricKind; 2] = [MetricKind::Gauge, MetricKind::Counter];
 
-fn settings(late: usize, held: usize) -> Settings {
-    Settings {
+fn settings(late: usize, held: usize) -> WindowSettings {
+    WindowSettings {
         width: WIDTH,
         late,
         held,
     }
 }
 
-fn stream(samples: &[Sample], settings: Settings) -> (Rows, Counts) {
+fn stream(samples: &[Sample], settings: WindowSettings) -> (Rows, Counts) {
     let mut windows = Windows::new(settings).expect("settings");
     for kind in KINDS {
         windows.metric(kind);
@@ -72,9 +72,9 @@ fn group_by(samples: &[Sample], late: i64) -> (Rows, Counts) {
             let start = time.div_euclid(WIDTH * 1000) * WIDTH;
             let values = &mut groups.entry(start).or_default()[metric as usize];
             match (KINDS[metric as usize], i) {
-                (Kind::Gauge, _) => values.push(value),
-                (Kind::Counter, 0) => {}
-                (Kind::Counter, _) => {
+                (MetricKind::Gauge, _) => values.push(value),
+                (MetricKind::Counter, 0) => {}
+                (MetricKind::Counter, _) => {
                     let (_, before, old) = own[i - 1];
                     let increase = if value < old { value } else { value - old };
                     values.push(increase / ((time - before) as f64 / 1000.0));
@@ -201,17 +201,17 @@ fn a_counter_that_restarts_counts_from_zero() {
 #[test]
 fn settings_that_make_no_windows_are_refused() {
     for wrong in [
-        Settings {
+        WindowSettings {
             width: 0,
-            ..Settings::default()
+            ..WindowSettings::default()
         },
-        Settings {
+        WindowSettings {
             held: 0,
-            ..Settings::default()
+            ..WindowSettings::default()
         },
-        Settings {
+        WindowSettings {
             late: 100_000,
-            ..Settings::default()
+            ..WindowSettings::default()
         },
     ] {
         assert!(Windows::new(wrong).is_err(), "{wrong:?}");
@@ -220,7 +220,7 @@ fn settings_that_make_no_windows_are_refused() {
 
 #[test]
 fn nodes_become_frames_with_metrics_that_appear_later() -> Result<()> {
-    let mut nodes = Nodes::new(settings(0, 64), Keep::Mean)?;
+    let mut nodes = Nodes::new(settings(0, 64), KeptStatistics::Mean)?;
     for (node, metric, time, value) in [
         ("n10", "a", 0, 1.0),
         ("n2", "b", 0, 5.0),
@@ -228,7 +228,7 @@ fn nodes_become_frames_with_metrics_that_appear_later() -> Result<()> {
         ("n10", "a10", 120_000, 7.0),
         ("n10", "a9", 120_000, 8.0),
     ] {
-        nodes.push(node, metric, Kind::Gauge, time, value)?;
+        nodes.push(node, metric, MetricKind::Gauge, time, value)?;
     }
     let frames = nodes.frames()?;
     assert_eq!(frames.iter().map(|f| f.node()).collect::<Vec<_>>(), ["n2", "n10"]);
@@ -241,10 +241,10 @@ fn nodes_become_frames_with_metrics_that_appear_later() -> Result<()> {
 
 #[test]
 fn sources_may_give_one_metric_after_the_other() -> Result<()> {
-    let mut nodes = Nodes::new(settings(0, 64), Keep::All)?;
+    let mut nodes = Nodes::new(settings(0, 64), KeptStatistics::All)?;
     for metric in ["b", "a"] {
         for minute in 0..5 {
-            nodes.push("n1", metric, Kind::Gauge, minute * 60_000, minute as f64)?;
+            nodes.push("n1", metric, MetricKind::Gauge, minute * 60_000, minute as f64)?;
         }
     }
     assert_eq!((nodes.counts().taken, nodes.counts().late), (10, 0));
@@ -259,19 +259,19 @@ fn sources_may_give_one_metric_after_the_other() -> Result<()> {
 fn windows_that_waited_in_a_file_come_back_in_order() -> Result<()> {
     let folder = tempfile::tempdir().expect("a folder");
     let scratch = folder.path().join("scratch");
-    let settings = Settings {
+    let settings = WindowSettings {
         width: 60,
-        ..Settings::default()
+        ..WindowSettings::default()
     };
-    let mut kept = Nodes::new(settings, Keep::All)?;
-    let mut spilled = Nodes::new(settings, Keep::All)?.spilling(&scratch, 7)?;
+    let mut kept = Nodes::new(settings, KeptStatistics::All)?;
+    let mut spilled = Nodes::new(settings, KeptStatistics::All)?.spilling(&scratch, 7)?;
     for i in 0..4000i64 {
         let (node, metric) = (
             ["n1", "n2", "n10"][i as usize % 3],
             ["a", "b"][i as usize % 7 / 4],
         );
         for nodes in [&mut kept, &mut spilled] {
-            nodes.push(node, metric, Kind::Gauge, i * 1700, (i % 13) as f64)?;
+            nodes.push(node, metric, MetricKind::Gauge, i * 1700, (i % 13) as f64)?;
         }
     }
     assert!(

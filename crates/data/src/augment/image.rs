@@ -1,6 +1,6 @@
 //! Changes of images.
 
-use super::{Change, Draws};
+use super::{Augmentation, Draws};
 
 /// Rows, columns and channels of an image, or steps, 1 and channels of a series.
 pub(super) type Extent = [usize; 3];
@@ -26,7 +26,7 @@ pub enum Image {
     },
 }
 
-impl Change for Image {
+impl Augmentation for Image {
     fn problem(&self, [height, width, _]: Extent) -> Option<String> {
         match self {
             Image::Crop { padding } if *padding >= height.min(width).max(1) => Some(format!(

@@ -31,7 +31,7 @@ pub struct Augment<Op> {
 }
 
 /// A change that can stand in a list.
-pub trait Change {
+pub trait Augmentation {
     /// What is wrong with its settings for rows of this extent, if anything.
     fn problem(&self, extent: [usize; 3]) -> Option<String>;
 
@@ -59,7 +59,7 @@ impl Augment<Series> {
     }
 }
 
-impl<Op: Change> Augment<Op> {
+impl<Op: Augmentation> Augment<Op> {
     /// The same with one more change, made with this probability.
     pub fn with(mut self, probability: f32, op: Op) -> Result<Augment<Op>> {
         if !(0.0..=1.0).contains(&probability) {
@@ -105,7 +105,7 @@ impl<Op: Change> Augment<Op> {
         Ok(())
     }
 
-    /// Changes a row of a pipeline; give it to [`crate::pipeline::Builder::map`].
+    /// Changes a row of a pipeline; give it to [`crate::pipeline::PipelineBuilder::map`].
     pub fn apply_to(&self, row: &mut Row<'_>) -> Result<(), String> {
         self.apply(row.seed, row.epoch, row.index, row.values, row.scratch)
             .map_err(|e| e.to_string())

@@ -1,6 +1,6 @@
 //! Changes of telemetry.
 
-use super::{Change, Draws, image::Extent};
+use super::{Augmentation, Draws, image::Extent};
 
 /// A change of a window of telemetry. NaN, which is what missing values are, stays NaN unless it is masked.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,7 +29,7 @@ pub enum Series {
     },
 }
 
-impl Change for Series {
+impl Augmentation for Series {
     fn problem(&self, [steps, ..]: Extent) -> Option<String> {
         match self {
             Series::Jitter { sigma } | Series::Scale { sigma } if !(*sigma >= 0.0 && sigma.is_finite()) => {

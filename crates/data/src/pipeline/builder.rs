@@ -7,12 +7,12 @@ use super::{
     queue::Queue,
     random,
     run::{Map, Pipeline, Plan, Position, Progress, Source},
-    tune::{Event, Limits},
+    tune::{Limits, TuningEvent},
 };
 use crate::error::{Error, Result};
 
 /// Settings of a pipeline that is to be started.
-pub struct Builder {
+pub struct PipelineBuilder {
     source: Source,
     batch: usize,
     seed: u64,
@@ -24,13 +24,13 @@ pub struct Builder {
     maps: Vec<Box<Map>>,
     workers: RangeInclusive<usize>,
     depth: RangeInclusive<usize>,
-    events: Box<dyn FnMut(&Event) + Send>,
+    events: Box<dyn FnMut(&TuningEvent) + Send>,
 }
 
-impl Builder {
-    pub(super) fn new(source: Source) -> Builder {
+impl PipelineBuilder {
+    pub(super) fn new(source: Source) -> PipelineBuilder {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        Builder {
+        PipelineBuilder {
             source,
             batch: 128,
             seed: 0,
@@ -47,44 +47,44 @@ impl Builder {
     }
 
     /// Rows per batch; 128 unless set.
-    pub fn batch(mut self, rows: usize) -> Builder {
+    pub fn batch(mut self, rows: usize) -> PipelineBuilder {
         self.batch = rows;
         self
     }
 
     /// What the order, and mappings that use it, depend on; 0 unless set.
-    pub fn seed(mut self, seed: u64) -> Builder {
+    pub fn seed(mut self, seed: u64) -> PipelineBuilder {
         self.seed = seed;
         self
     }
 
     /// Rows in the order of the source.
-    pub fn sequential(mut self) -> Builder {
+    pub fn sequential(mut self) -> PipelineBuilder {
         self.shuffle = false;
         self
     }
 
     /// Rows that a stream is shuffled among; 4096 unless set. Sources with random access are shuffled as a whole.
-    pub fn window(mut self, rows: usize) -> Builder {
+    pub fn window(mut self, rows: usize) -> PipelineBuilder {
         self.window = rows;
         self
     }
 
     /// Takes every `shards`-th row of the shuffled order, from number `shard` on. The shards of an epoch share no row and
     /// together have all; their sizes differ by at most one row.
-    pub fn shard(mut self, shard: u64, shards: u64) -> Builder {
+    pub fn shard(mut self, shard: u64, shards: u64) -> PipelineBuilder {
         self.shard = (shard, shards);
         self
     }
 
     /// Leaves out the last batch of an epoch if it is short.
-    pub fn drop_last(mut self) -> Builder {
+    pub fn drop_last(mut self) -> PipelineBuilder {
         self.drop_last = true;
         self
     }
 
     /// Ends after this many epochs, counted from the very start; without it the pipeline goes on for ever.
-    pub fn epochs(mut self, epochs: u64) -> Builder {
+    pub fn epochs(mut self, epochs: u64) -> PipelineBuilder {
         self.epochs = epochs;
         self
     }
@@ -93,25 +93,25 @@ impl Builder {
     pub fn map(
         mut self,
         map: impl Fn(&mut Row<'_>) -> Result<(), String> + Send + Sync + 'static,
-    ) -> Builder {
+    ) -> PipelineBuilder {
         self.maps.push(Box::new(map));
         self
     }
 
     /// Between which numbers of threads the pipeline may choose while it runs; 1 to all processors unless set.
-    pub fn workers(mut self, workers: RangeInclusive<usize>) -> Builder {
+    pub fn workers(mut self, workers: RangeInclusive<usize>) -> PipelineBuilder {
         self.workers = workers;
         self
     }
 
     /// Between which numbers of batches to prepare ahead the pipeline may choose while it runs; 2 to 16 unless set.
-    pub fn depth(mut self, depth: RangeInclusive<usize>) -> Builder {
+    pub fn depth(mut self, depth: RangeInclusive<usize>) -> PipelineBuilder {
         self.depth = depth;
         self
     }
 
     /// Calls a function, on the consumer's thread, with every decision the pipeline takes.
-    pub fn events(mut self, events: impl FnMut(&Event) + Send + 'static) -> Builder {
+    pub fn events(mut self, events: impl FnMut(&TuningEvent) + Send + 'static) -> PipelineBuilder {
         self.events = Box::new(events);
         self
     }

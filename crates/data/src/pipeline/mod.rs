@@ -28,10 +28,10 @@ mod stream;
 mod tune;
 
 pub use batch::{Batch, Row};
-pub use builder::Builder;
+pub use builder::PipelineBuilder;
 pub use dataset::{Arrays, Dataset};
 pub use order::Order;
 pub use run::{Pipeline, Position};
 pub(crate) use synod_core::random::counted::below;
 pub use synod_core::random::counted::of_epoch as random;
-pub use tune::Event;
+pub use tune::TuningEvent;

@@ -4,7 +4,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::{
     batch::Buffer,
-    tune::{Effort, Event, Limits, PERIOD, Seen, decide},
+    tune::{Effort, Limits, PERIOD, Seen, TuningEvent, decide},
 };
 use crate::error::Error;
 
@@ -122,7 +122,7 @@ impl Queue {
     }
 
     /// Waits for the next place in order and takes what it holds. The event is a decision taken on the way.
-    pub(super) fn take(&self) -> (Item, Option<Event>) {
+    pub(super) fn take(&self) -> (Item, Option<TuningEvent>) {
         let mut state = self.lock();
         state.seen.batches += 1;
         state.seen.ready += state.filled as u64;
@@ -168,7 +168,7 @@ impl Queue {
 }
 
 impl State {
-    fn tune(&mut self, limits: &Limits) -> Option<Event> {
+    fn tune(&mut self, limits: &Limits) -> Option<TuningEvent> {
         if self.seen.batches < PERIOD {
             return None;
         }

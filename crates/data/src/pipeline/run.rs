@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     batch::{Batch, Buffer, Row},
-    builder::Builder,
+    builder::PipelineBuilder,
     dataset::Dataset,
     order::Order,
     queue::{Item, Queue},
     stream::{Cursor, Open},
-    tune::Event,
+    tune::TuningEvent,
 };
 use crate::{
     error::{Error, Result, panic_message},
@@ -82,25 +82,25 @@ pub struct Pipeline {
     threads: Vec<JoinHandle<()>>,
     position: Position,
     finished: bool,
-    events: Box<dyn FnMut(&Event) + Send>,
+    events: Box<dyn FnMut(&TuningEvent) + Send>,
 }
 
 impl Pipeline {
     /// Settings of a pipeline over rows with random access, shuffled over all rows.
-    pub fn over<D: Dataset + 'static>(data: Arc<D>) -> Builder {
-        Builder::new(Source::Rows(data))
+    pub fn over<D: Dataset + 'static>(data: Arc<D>) -> PipelineBuilder {
+        PipelineBuilder::new(Source::Rows(data))
     }
 
     /// Settings of a pipeline over a stream that `open` opens anew for every epoch, shuffled within a window.
-    pub fn stream(open: impl Fn() -> Result<Box<dyn RowReader>> + Send + Sync + 'static) -> Builder {
-        Builder::new(Source::Stream(Box::new(open), Box::default()))
+    pub fn stream(open: impl Fn() -> Result<Box<dyn RowReader>> + Send + Sync + 'static) -> PipelineBuilder {
+        PipelineBuilder::new(Source::Stream(Box::new(open), Box::default()))
     }
 
     pub(super) fn launch(
         plan: Plan,
         queue: Queue,
         workers: usize,
-        events: Box<dyn FnMut(&Event) + Send>,
+        events: Box<dyn FnMut(&TuningEvent) + Send>,
     ) -> Result<Pipeline> {
         let (position, plan, queue) = (plan.start, Arc::new(plan), Arc::new(queue));
         let mut pipeline = Pipeline {

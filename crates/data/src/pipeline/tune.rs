@@ -7,7 +7,7 @@ pub(super) const PERIOD: u32 = 16;
 
 /// Something that the pipeline decided while it ran.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Event {
+pub enum TuningEvent {
     /// The number of working threads changed.
     Workers {
         /// Before.
@@ -53,7 +53,7 @@ pub(super) struct Limits {
 }
 
 /// The next effort: more workers if the consumer waits, more depth once all work, fewer workers if the queue stays full.
-pub(super) fn decide(seen: Seen, effort: Effort, limits: &Limits) -> Option<(Effort, Event)> {
+pub(super) fn decide(seen: Seen, effort: Effort, limits: &Limits) -> Option<(Effort, TuningEvent)> {
     let Effort { workers, depth } = effort;
     let starving = seen.waits * 4 >= seen.batches;
     let brimming = seen.waits == 0 && seen.ready >= u64::from(seen.batches) * (depth as u64 - 1).max(1);
@@ -64,7 +64,7 @@ pub(super) fn decide(seen: Seen, effort: Effort, limits: &Limits) -> Option<(Eff
     };
     if starving && workers < *limits.workers.end() {
         let to = workers + 1;
-        let event = Event::Workers {
+        let event = TuningEvent::Workers {
             from: workers,
             to,
             because,
@@ -73,7 +73,7 @@ pub(super) fn decide(seen: Seen, effort: Effort, limits: &Limits) -> Option<(Eff
     }
     if starving && depth < *limits.depth.end() {
         let to = (depth * 2).min(*limits.depth.end());
-        let event = Event::Depth {
+        let event = TuningEvent::Depth {
             from: depth,
             to,
             because,
@@ -82,7 +82,7 @@ pub(super) fn decide(seen: Seen, effort: Effort, limits: &Limits) -> Option<(Eff
     }
     if brimming && workers > *limits.workers.start() {
         let to = workers - 1;
-        let event = Event::Workers {
+        let event = TuningEvent::Workers {
             from: workers,
             to,
             because,
@@ -117,7 +117,7 @@ mod tests {
     fn a_waiting_consumer_gets_workers_first_and_depth_then() {
         let (more, event) = decide(after(8, 10), START, &limits()).expect("a decision");
         assert_eq!(more, Effort { workers: 3, depth: 4 });
-        assert!(matches!(event, Event::Workers { from: 2, to: 3, .. }));
+        assert!(matches!(event, TuningEvent::Workers { from: 2, to: 3, .. }));
         let (deeper, _) = decide(after(8, 10), more, &limits()).expect("a decision");
         assert_eq!(deeper, Effort { workers: 3, depth: 8 });
         assert!(

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    Batch, Options, RowReader, Skipped,
+    Batch, ReadOptions, RowReader, Skipped,
     input::{self, Input},
     malformed,
     selection::{Role, Selection, unique},
@@ -37,7 +37,7 @@ pub struct Csv {
 
 impl Csv {
     /// Opens a file, reads its header line unless `options.names` replaces it, and looks at the first records.
-    pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Csv> {
+    pub fn open(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Csv> {
         let path = path.as_ref();
         let mut records = Records {
             path: path.to_path_buf(),

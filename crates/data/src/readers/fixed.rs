@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    Batch, Options,
+    Batch, ReadOptions,
     input::Input,
     malformed,
     selection::{Role, Selection},
@@ -93,7 +93,7 @@ pub(super) struct FixedRows {
 }
 
 impl FixedRows {
-    pub(super) fn new(path: &Path, input: Input, shape: Shape, options: &Options) -> Result<FixedRows> {
+    pub(super) fn new(path: &Path, input: Input, shape: Shape, options: &ReadOptions) -> Result<FixedRows> {
         let too_large = || {
             let Shape { rows, columns, .. } = &shape;
             let problem =

@@ -3,7 +3,7 @@
 use std::{io::Read, path::Path};
 
 use super::{
-    Batch, Options, RowReader,
+    Batch, ReadOptions, RowReader,
     fixed::{Element, FixedRows, Shape},
     input, malformed,
 };
@@ -19,7 +19,7 @@ pub struct Idx {
 
 impl Idx {
     /// Opens a file and reads its header.
-    pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Idx> {
+    pub fn open(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Idx> {
         Ok(Idx {
             rows: rows(path.as_ref(), options)?,
             labels: None,
@@ -29,7 +29,7 @@ impl Idx {
     /// Adds the labels from a second file, which must have one number for each row of the first.
     pub fn with_labels(mut self, path: impl AsRef<Path>) -> Result<Idx> {
         let path = path.as_ref();
-        let labels = rows(path, &Options::default())?;
+        let labels = rows(path, &ReadOptions::default())?;
         if labels.selection.names.len() != 1 || labels.rows_left() != self.rows.rows_left() {
             let problem = format!(
                 "{} rows of {} numbers cannot be the labels of {} rows",
@@ -66,7 +66,7 @@ impl RowReader for Idx {
     }
 }
 
-fn rows(path: &Path, options: &Options) -> Result<FixedRows> {
+fn rows(path: &Path, options: &ReadOptions) -> Result<FixedRows> {
     let mut input = input::open(path)?;
     let mut offset = 0;
     let mut word = |what: &str| -> Result<[u8; 4]> {

@@ -23,7 +23,7 @@ pub use idx::Idx;
 pub use import::import;
 pub use npy::Npy;
 pub use parquet::Parquet;
-pub use selection::{Options, Skipped};
+pub use selection::{ReadOptions, Skipped};
 pub use texts::{Speaker, speakers};
 
 use crate::error::{Error, Place, Result};
@@ -49,7 +49,7 @@ pub trait RowReader: Send {
 }
 
 /// Opens a file by what it contains: Parquet, npy and idx by their first bytes, anything else as CSV.
-pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Box<dyn RowReader>> {
+pub fn open(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Box<dyn RowReader>> {
     let path = path.as_ref();
     let first = input::first_bytes(path)?;
     Ok(match first.as_slice() {

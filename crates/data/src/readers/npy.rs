@@ -3,7 +3,7 @@
 use std::{io::Read, path::Path};
 
 use super::{
-    Batch, Options, RowReader,
+    Batch, ReadOptions, RowReader,
     fixed::{Element, FixedRows, Shape},
     input, malformed,
 };
@@ -20,7 +20,7 @@ pub struct Npy {
 
 impl Npy {
     /// Opens a file and reads its header. Arrays of more than one axis must be in C order.
-    pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Npy> {
+    pub fn open(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Npy> {
         let path = path.as_ref();
         let wrong = |problem: String| -> Error { malformed(path, Place::Byte(0), problem, ADVICE) };
         let mut input = input::open(path)?;

@@ -7,7 +7,7 @@ use crate::error::{Place, Result};
 
 /// What to take from a file.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Options {
+pub struct ReadOptions {
     /// The value columns, in this order; none for all that hold numbers and are neither time nor label.
     pub columns: Option<Vec<String>>,
     /// The column to keep as exact time. Timestamps come as nanoseconds since 1970, plain numbers as they are,
@@ -23,9 +23,9 @@ pub struct Options {
     pub names: Option<Vec<String>>,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for ReadOptions {
+    fn default() -> ReadOptions {
+        ReadOptions {
             columns: None,
             time: None,
             time_scale: 1.0,
@@ -69,7 +69,7 @@ impl Selection {
         path: &Path,
         file_names: &[String],
         problems: &[Option<String>],
-        options: &Options,
+        options: &ReadOptions,
     ) -> Result<Selection> {
         let mut places: HashMap<&str, usize> = HashMap::new();
         for (i, name) in file_names.iter().enumerate() {
@@ -187,15 +187,15 @@ mod tests {
         let names = strings(&["t", "x", "text", "y", "l"]);
         let problems = [None, None, Some("text".to_owned()), None, None];
         let path = Path::new("f");
-        let options = Options {
+        let options = ReadOptions {
             time: Some("t".to_owned()),
             label: Some("l".to_owned()),
-            ..Options::default()
+            ..ReadOptions::default()
         };
         let all = Selection::resolve(path, &names, &problems, &options).expect("resolved");
         assert_eq!(all.names, ["x", "y"]);
         assert_eq!(all.skipped[0].name, "text");
-        let ordered = Options {
+        let ordered = ReadOptions {
             columns: Some(strings(&["y", "x"])),
             ..options.clone()
         };
@@ -211,7 +211,7 @@ mod tests {
             ]
         );
         for wrong in ["text", "z", "t"] {
-            let options = Options {
+            let options = ReadOptions {
                 columns: Some(strings(&[wrong])),
                 ..options.clone()
             };

@@ -31,12 +31,6 @@ impl Filter {
         self
     }
 
-    /// Rows with exactly this label.
-    pub fn label_is(self, value: impl Into<f64>) -> Filter {
-        let value = value.into();
-        self.label(value..=value)
-    }
-
     /// Rows whose value in the named column lies in a range.
     pub fn column(mut self, name: impl Into<String>, range: impl RangeBounds<f32>) -> Filter {
         self.columns.push((name.into(), Limits::of(range)));

@@ -83,14 +83,6 @@ impl Reader {
         Reader::over(path, map)
     }
 
-    /// Opens a file by reading it into memory, for files that others may truncate while they are in use.
-    pub fn open_copied(path: impl AsRef<Path>) -> Result<Reader> {
-        let path = path.as_ref();
-        let mut file = File::open(path).map_err(io_error("open the record file", path))?;
-        let map = Map::copy(&mut file).map_err(io_error("read the record file", path))?;
-        Reader::over(path, map)
-    }
-
     fn over(path: &Path, map: Map) -> Result<Reader> {
         let contents = Contents::of(path, map.bytes())?;
         let schema = contents.schema;
@@ -219,11 +211,6 @@ impl Reader {
     /// The rows that match a filter, in order. Pages that cannot hold a match are not read.
     pub fn scan(&self, filter: &Filter) -> Result<Scan<'_>> {
         Scan::new(self, filter)
-    }
-
-    /// Verifies the checksums of all pages; the error names the first damaged one.
-    pub fn verify_all(&self) -> Result<()> {
-        (0..self.pages()).try_for_each(|number| self.page(number).map(|_| ()))
     }
 
     /// Tells the system that rows will be read in random order, so that it does not read ahead.

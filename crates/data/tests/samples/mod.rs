@@ -12,7 +12,7 @@ use parquet::{
     file::{properties::WriterProperties, writer::SerializedFileWriter},
     schema::parser::parse_message_type,
 };
-use synod_data::readers::{self, Batch, Options};
+use synod_data::readers::{self, Batch, ReadOptions};
 use tempfile::TempDir;
 
 pub(crate) fn write(name: &str, bytes: &[u8]) -> (TempDir, PathBuf) {
@@ -120,7 +120,7 @@ pub(crate) fn parquet_with(compression: parquet::basic::Compression) -> Vec<u8> 
 
 /// All values of a file, read in batches.
 pub(crate) fn batchwise(path: &Path, limit: usize) -> synod_data::Result<Vec<f32>> {
-    let mut reader = readers::open(path, &Options::default())?;
+    let mut reader = readers::open(path, &ReadOptions::default())?;
     let (mut batch, mut values) = (Batch::new(), Vec::new());
     while reader.read(limit, &mut batch)? > 0 {
         values.extend_from_slice(&batch.values);

@@ -4,6 +4,7 @@ mod autoencoder;
 mod covariance;
 mod focus;
 mod lstm;
+mod outside;
 mod pca;
 
 use serde::{Deserialize, Serialize};
@@ -14,6 +15,7 @@ pub(crate) use covariance::BATCH;
 pub use covariance::Covariance;
 pub use focus::Focus;
 pub use lstm::{Lstm, Sequences};
+pub use outside::{ByMethod, Guest, Method, Outside};
 pub use pca::Pca;
 
 use crate::eigen::Directions;
@@ -67,8 +69,7 @@ pub struct Parts {
 }
 
 /// A kind of detector with its settings, not yet fitted.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
     /// The distance from the mean in terms of a shrunk covariance.
     Covariance {
@@ -91,6 +92,8 @@ pub enum Kind {
     Autoencoder(Training),
     /// The error of a network that reproduces healthy sequences of rows.
     LstmAutoencoder(Sequences),
+    /// Whatever somebody outside has made.
+    Outside(ByMethod),
 }
 
 /// A fitted detector of any kind.
@@ -107,6 +110,8 @@ pub enum Fitted {
     Autoencoder(Autoencoder),
     /// See [`Kind::LstmAutoencoder`].
     LstmAutoencoder(Lstm),
+    /// See [`Kind::Outside`].
+    Outside(Outside),
 }
 
 /// A fitted detector and what it would have said of its training rows, had it not seen them.
@@ -179,6 +184,10 @@ impl Kind {
             Kind::LstmAutoencoder(sequences) => held_out(rows, keep, spare, |seen, keep| {
                 let fitted = Lstm::fit(seen, keep, sequences, seed)?;
                 Ok(Fitted::LstmAutoencoder(fitted))
+            }),
+            Kind::Outside(ByMethod(method)) => held_out(rows, keep, spare, |seen, keep| {
+                let guest = method.fit(seen, keep, seed)?;
+                Ok(Fitted::Outside(Outside::new(method.name(), guest)))
             }),
         }
     }
@@ -272,6 +281,7 @@ impl Fitted {
             Fitted::Pca(d) => d.suits(width),
             Fitted::Autoencoder(d) => d.suits(width),
             Fitted::LstmAutoencoder(d) => d.suits(width),
+            Fitted::Outside(d) => d.suits(width),
         }
     }
 
@@ -282,6 +292,7 @@ impl Fitted {
             Fitted::Pca(d) => d,
             Fitted::Autoencoder(d) => d,
             Fitted::LstmAutoencoder(d) => d,
+            Fitted::Outside(d) => d,
         }
     }
 }

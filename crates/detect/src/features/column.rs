@@ -126,7 +126,7 @@ impl Column {
         } else {
             None
         };
-        let series = growth(raw, counter);
+        let series = growth(raw, counter, times, step);
         let mut known: Vec<f32> = match settings.detrend {
             Some(seconds) => {
                 let trend = Detrend::over(seconds, step).trend(times, &series, step);
@@ -135,11 +135,8 @@ impl Column {
             None => series.clone(),
         };
         known.retain(|v| v.is_finite());
-        let mut changes: Vec<f32> = series
-            .windows(2)
-            .map(|w| w[1] - w[0])
-            .filter(|v| v.is_finite())
-            .collect();
+        let mut changes = changes(&series, times, step);
+        changes.retain(|v| v.is_finite());
         let Some(values) = Scale::fit(&mut known, settings.scaling) else {
             let value = known.first().copied().unwrap_or_default();
             return Err(match counter {
@@ -161,14 +158,31 @@ impl Column {
     }
 }
 
-/// The values as they are or, of a counter, their growth since the value before.
-pub fn growth(raw: &[f32], counter: Option<Direction>) -> Vec<f32> {
+/// The values as they are or, of a counter, their growth per step since the value before.
+pub fn growth(raw: &[f32], counter: Option<Direction>, times: &[i64], step: i64) -> Vec<f32> {
     let Some(direction) = counter else {
         return raw.to_vec();
     };
     let mut state = Counter::default();
-    let grown = |(i, v): (usize, &f32)| state.increase(*v, direction, i as i64, 1);
-    raw.iter().enumerate().map(grown).collect()
+    let pairs = raw.iter().zip(times);
+    pairs
+        .map(|(value, time)| state.increase(*value, direction, *time, step))
+        .collect()
+}
+
+/// How each value but the first differs from the one a window before; NaN where that window is not there.
+pub fn changes(series: &[f32], times: &[i64], step: i64) -> Vec<f32> {
+    let pairs = series.windows(2).zip(times.windows(2));
+    let change = |(values, times): (&[f32], &[i64])| match follows(times[0], times[1], step) {
+        true => values[1] - values[0],
+        false => f32::NAN,
+    };
+    pairs.map(change).collect()
+}
+
+/// Whether a window comes next after another: one between them may be missing.
+pub(super) fn follows(before: i64, time: i64, step: i64) -> bool {
+    time - before <= 2 * step
 }
 
 /// Up or down if almost all changes have one sign.

@@ -9,13 +9,13 @@ mod shared;
 use serde::{Deserialize, Serialize};
 use synod_core::{Dropped, Frame};
 
-pub use column::{Column, Direction, Scale, direction, growth, mean_and_deviation};
+pub use column::{Column, Direction, Scale, changes, direction, growth, mean_and_deviation};
 pub use prepared::{Past, Prepared};
 pub use settings::{FeatureSettings, Scaling};
 
 use crate::error::{Error, Result};
 use crate::rows::Rows;
-use column::Counter;
+use column::{Counter, follows};
 use detrend::{Detrend, Trend};
 
 /// What of a node's windows a detector looks at.
@@ -201,7 +201,7 @@ impl Features {
         for row in 0..prepared.len() {
             let now = prepared.row(row);
             let before = prepared.before(row);
-            let before = before.filter(|(time, _)| prepared.times[row] - time <= 2 * self.step);
+            let before = before.filter(|(time, _)| follows(*time, prepared.times[row], self.step));
             for (i, column) in self.columns.iter().enumerate() {
                 let feature = match view {
                     View::Values => column.values.apply(now[i] - prepared.trend(row, i)),

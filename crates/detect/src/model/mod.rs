@@ -6,7 +6,7 @@ mod judge;
 use serde::{Deserialize, Serialize};
 use synod_core::{Digest, Frame};
 
-use crate::detector::{Detector, Fitted};
+use crate::detector::{Detector, Fitted, Method};
 use crate::error::{Error, Result};
 use crate::features::Features;
 use crate::habits::Habits;
@@ -128,6 +128,16 @@ impl NodeModel {
             _ => 0,
         };
         self.members.iter().map(steps).sum()
+    }
+
+    /// Wakes members that are not Synod's own.
+    pub(crate) fn revive(&mut self, methods: &[&dyn Method]) -> std::result::Result<(), String> {
+        for judge in &mut self.members {
+            if let Fitted::Outside(outside) = &mut judge.fitted {
+                outside.revive(methods)?;
+            }
+        }
+        Ok(())
     }
 
     /// Whether the parts fit together, as they may not if they come from a file.

@@ -114,12 +114,12 @@ impl Memory {
             .features
             .prepare_next(&mut self.past, times, rows, places, prepared);
         self.size(model, work);
-        for row in 0..times.len() {
+        for (row, at) in times.iter().enumerate() {
             let (score, measured, instant, silence) = self.hear(model, work, row);
             let (prepared, broken) = (&work.prepared, &work.broken);
             self.recent.push(prepared, row, instant, broken);
             each(&Scored {
-                at: times[row],
+                at: *at,
                 score,
                 measured,
                 instant,

@@ -1,6 +1,6 @@
 //! The interpreter as a backend: it can run everything on tensors, slowly.
 
-use super::{Backend, Frame, InPlace, Rows, Task};
+use super::{Backend, CallFrame, InPlace, KernelCall, RowDependence};
 use crate::error::Result;
 use crate::graph::{Graph, Node, Value};
 use crate::interpreter::interpret_slices;
@@ -24,9 +24,9 @@ impl Backend for Interpreter {
         tensors.then_some(1e-6 + cost.flops as f64 * 5e-9 + cost.bytes as f64 * 2e-9)
     }
 
-    fn compile(&self, region: &Graph, _: Rows) -> Result<Vec<Task>> {
+    fn compile(&self, region: &Graph, _: RowDependence) -> Result<Vec<KernelCall>> {
         let graph = region.clone();
-        let kernel = move |frame: Frame<'_>| {
+        let kernel = move |frame: CallFrame<'_>| {
             let args: Vec<Vec<f32>> = (0..frame.arg_count())
                 .map(|i| frame.arg(i))
                 .map(|s| frame.memory.floats[s.start..s.start + s.len].to_vec())
@@ -47,7 +47,7 @@ impl Backend for Interpreter {
             }
         };
         let in_place: Vec<(usize, usize, InPlace)> = vec![];
-        Ok(vec![Task {
+        Ok(vec![KernelCall {
             name: format!("interpret {} nodes", region.nodes().len()),
             kernel: Box::new(kernel),
             args: region.params().to_vec(),

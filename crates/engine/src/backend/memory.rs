@@ -23,7 +23,7 @@ impl Memory {
 }
 
 /// What a kernel sees: memory, and where its arguments, results and working memory are.
-pub struct Frame<'a> {
+pub struct CallFrame<'a> {
     /// The memory.
     pub memory: &'a mut Memory,
     pub(crate) base: usize,
@@ -32,7 +32,7 @@ pub struct Frame<'a> {
     pub(crate) scratch: Span,
 }
 
-impl Frame<'_> {
+impl CallFrame<'_> {
     fn moved(&self, span: Span) -> Span {
         Span {
             start: span.start + self.base,

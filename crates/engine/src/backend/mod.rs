@@ -11,7 +11,7 @@ use crate::graph::{Graph, Node, Value};
 pub use assign::{Region, assign, partition};
 pub use cpu::Cpu;
 pub use interpreted::Interpreter;
-pub use memory::{Frame, Memory};
+pub use memory::{CallFrame, Memory};
 
 /// A device or library that can run parts of a graph.
 pub trait Backend: Send + Sync {
@@ -22,12 +22,12 @@ pub trait Backend: Send + Sync {
     fn seconds(&self, graph: &Graph, node: &Node) -> Option<f64>;
 
     /// Compiles a region, whose parameters and outputs are its boundary, into tasks.
-    fn compile(&self, region: &Graph, rows: Rows) -> Result<Vec<Task>>;
+    fn compile(&self, region: &Graph, rows: RowDependence) -> Result<Vec<KernelCall>>;
 }
 
 /// What the result of a row may depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rows {
+pub enum RowDependence {
     /// How many rows there are may decide the order of additions: the fastest way for so many, while training.
     Together,
     /// On the row alone, to the last bit: what is asked of a model is answered alike however it is asked.
@@ -37,11 +37,11 @@ pub enum Rows {
 /// Something that computes results from arguments, both in memory. It must not allocate.
 pub trait Kernel: Send + Sync {
     /// Runs once.
-    fn run(&self, frame: Frame<'_>);
+    fn run(&self, frame: CallFrame<'_>);
 }
 
-impl<F: Fn(Frame<'_>) + Send + Sync> Kernel for F {
-    fn run(&self, frame: Frame<'_>) {
+impl<F: Fn(CallFrame<'_>) + Send + Sync> Kernel for F {
+    fn run(&self, frame: CallFrame<'_>) {
         self(frame)
     }
 }
@@ -56,7 +56,7 @@ pub enum InPlace {
 }
 
 /// One call of a kernel, on values of the region it was compiled from.
-pub struct Task {
+pub struct KernelCall {
     /// What people see.
     pub name: String,
     /// The computation.
@@ -72,11 +72,11 @@ pub struct Task {
     /// The result never changes, so one run is enough.
     pub constant: bool,
     /// The task as it would be if one of its arguments were frozen.
-    pub prepared: Option<Prepared>,
+    pub prepared: Option<PreparedCall>,
 }
 
 /// A task in two parts: an argument that does not change is brought into another form once, and used in that form.
-pub struct Prepared {
+pub struct PreparedCall {
     /// Which argument.
     pub arg: usize,
     /// `f32` of its other form.

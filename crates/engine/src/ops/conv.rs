@@ -74,7 +74,7 @@ impl ConvRole {
 
 impl Conv {
     /// The same convolution with another tensor as the result.
-    pub fn as_role(self, role: ConvRole) -> Conv {
+    pub(crate) fn as_role(self, role: ConvRole) -> Conv {
         Conv { role, ..self }
     }
 

@@ -141,7 +141,7 @@ impl Binary {
     };
 
     /// True when the arguments may be exchanged.
-    pub fn commutes(self) -> bool {
+    pub(crate) fn commutes(self) -> bool {
         matches!(
             self,
             Binary::Add | Binary::Mul | Binary::Max | Binary::Min | Binary::Equal

@@ -10,7 +10,7 @@ use crate::vmap;
 
 /// Which kernel computes a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum FusedKind {
     /// Product, bias and activation.
     Dense,
     /// Convolution, bias, another result of the same shape, and activation.
@@ -31,7 +31,7 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fused {
     /// The kernel.
-    pub kind: Kind,
+    pub kind: FusedKind,
     /// The region: its parameters are the node's arguments.
     pub body: Arc<Graph>,
 }

@@ -35,7 +35,7 @@ pub use conv::{Conv, ConvExtents, ConvRole};
 pub use custom::{Custom, Evaluate, Infer, Pullback};
 pub use dot::Dot;
 pub use elementwise::{Binary, Select, Unary};
-pub use fused::{Fused, Kind};
+pub use fused::{Fused, FusedKind};
 pub use index::{Gather, Scatter};
 pub use lstm::{Lstm, LstmExtents, LstmRole};
 pub use norm::{BatchNorm, BatchNormRole};
@@ -286,7 +286,7 @@ impl Op {
     }
 
     /// The op with each inner graph replaced.
-    pub fn map_graphs<E>(&self, mut f: impl FnMut(&Graph) -> Result<Graph, E>) -> Result<Op, E> {
+    pub(crate) fn map_graphs<E>(&self, mut f: impl FnMut(&Graph) -> Result<Graph, E>) -> Result<Op, E> {
         Ok(match self {
             Op::If(p) => Op::If(If {
                 then: f(&p.then)?.into(),
@@ -301,7 +301,7 @@ impl Op {
     }
 
     /// True for ops that treat every element alike.
-    pub fn is_elementwise(&self) -> bool {
+    pub(crate) fn is_elementwise(&self) -> bool {
         matches!(self, Op::Unary(_) | Op::Binary(_) | Op::Select(_))
     }
 }

@@ -32,7 +32,7 @@ pub struct Pool {
 
 impl Pool {
     /// The same window with another role.
-    pub fn as_role(self, role: PoolRole) -> Pool {
+    pub(crate) fn as_role(self, role: PoolRole) -> Pool {
         Pool { role, ..self }
     }
 

@@ -6,7 +6,7 @@ use super::group::{Group, View, contract};
 use super::{Pass, everywhere};
 use crate::error::Result;
 use crate::graph::{Graph, Value};
-use crate::ops::{Binary, Broadcast, Kind, Op};
+use crate::ops::{Binary, Broadcast, FusedKind, Op};
 use crate::types::Shape;
 
 /// More instructions than this, or more values read from outside, no longer fit the registers of the chain kernel.
@@ -83,7 +83,7 @@ fn chains(view: &View<'_>) -> Vec<Group> {
         let joined = candidates.into_iter().find(|g| fits(g, &groups));
         let g = joined.unwrap_or_else(|| {
             groups.push(Group {
-                kind: Kind::Chain,
+                kind: FusedKind::Chain,
                 nodes: vec![],
                 args: vec![],
                 outs: vec![],

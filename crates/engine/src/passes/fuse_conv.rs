@@ -4,7 +4,7 @@ use super::group::{Group, View, contract};
 use super::{Pass, everywhere};
 use crate::error::Result;
 use crate::graph::{Graph, Value};
-use crate::ops::{Binary, ConvRole, Kind, Op, Unary};
+use crate::ops::{Binary, ConvRole, FusedKind, Op, Unary};
 
 /// See the module.
 pub(super) struct FuseConv;
@@ -53,7 +53,7 @@ fn groups(view: &View<'_>) -> Vec<Group> {
             group_of[n] = Some(groups.len());
         }
         groups.push(Group {
-            kind: Kind::Conv,
+            kind: FusedKind::Conv,
             nodes: layer.nodes,
             args: layer.args,
             outs: vec![node.outs[0]],

@@ -4,7 +4,7 @@ use super::group::{Group, View, contract};
 use super::{Pass, everywhere};
 use crate::error::Result;
 use crate::graph::{Graph, Value};
-use crate::ops::{Binary, Dot, Kind, Op, Unary};
+use crate::ops::{Binary, Dot, FusedKind, Op, Unary};
 
 /// See the module.
 pub(super) struct FuseDense;
@@ -42,7 +42,7 @@ fn dense_groups(view: &View<'_>) -> Vec<Group> {
         }
         nodes.iter().for_each(|&n| taken[n] = true);
         groups.push(Group {
-            kind: Kind::Dense,
+            kind: FusedKind::Dense,
             nodes,
             args,
             outs: vec![node.outs[0]],

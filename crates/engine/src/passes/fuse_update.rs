@@ -5,7 +5,7 @@ use super::group::{Group, View, contract};
 use super::{Pass, everywhere};
 use crate::error::Result;
 use crate::graph::{Graph, Value};
-use crate::ops::{Binary, Dot, Kind, Op, Reduction};
+use crate::ops::{Binary, Dot, FusedKind, Op, Reduction};
 
 /// See the module.
 pub(super) struct FuseUpdate;
@@ -48,7 +48,7 @@ fn update_groups(view: &View<'_>) -> Vec<Group> {
                     let args = rest.iter().copied().chain(gate).collect();
                     let outs = std::iter::once(dx).chain(node.outs.iter().copied()).collect();
                     Group {
-                        kind: Kind::DenseBackward,
+                        kind: FusedKind::DenseBackward,
                         nodes: inner,
                         args,
                         outs,
@@ -60,7 +60,7 @@ fn update_groups(view: &View<'_>) -> Vec<Group> {
                 }
                 add(
                     Group {
-                        kind: Kind::DotUpdate,
+                        kind: FusedKind::DotUpdate,
                         nodes: vec![j, i],
                         args: rest,
                         outs: node.outs.clone(),
@@ -74,7 +74,7 @@ fn update_groups(view: &View<'_>) -> Vec<Group> {
             {
                 add(
                     Group {
-                        kind: Kind::SumUpdate,
+                        kind: FusedKind::SumUpdate,
                         nodes: vec![j, i],
                         args: rest,
                         outs: node.outs.clone(),
@@ -97,7 +97,7 @@ fn update_groups(view: &View<'_>) -> Vec<Group> {
             let args = [&node.args[..], &[y]].concat();
             add(
                 Group {
-                    kind: Kind::GatedDot,
+                    kind: FusedKind::GatedDot,
                     nodes: inner,
                     args,
                     outs: vec![dx],

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::graph::{Builder, Graph, Value, with_params_of};
-use crate::ops::{Fused, Kind, Op};
+use crate::ops::{Fused, FusedKind, Op};
 
 /// Nodes that become one, with its arguments and results in the order its kernel expects.
 pub(super) struct Group {
-    pub(super) kind: Kind,
+    pub(super) kind: FusedKind,
     /// Node indices, ascending.
     pub(super) nodes: Vec<usize>,
     pub(super) args: Vec<Value>,

@@ -3,7 +3,7 @@
 use synod_kernels::Span;
 
 use super::{Bound, Options, Program};
-use crate::backend::{Backend, Frame, InPlace, Rows, Task, assign, partition};
+use crate::backend::{Backend, CallFrame, InPlace, KernelCall, RowDependence, assign, partition};
 use crate::error::Result;
 use crate::graph::{Graph, Value};
 use crate::plan::{ALIGNMENT, Lifetime, plan};
@@ -12,7 +12,7 @@ use crate::types::Type;
 pub(super) fn bind(
     graph: &Graph,
     options: &Options,
-    rows: Rows,
+    rows: RowDependence,
     backends: &[&dyn Backend],
 ) -> Result<Program> {
     let mut lowering = Lowering::new(graph, options);
@@ -27,7 +27,7 @@ pub(super) fn bind(
 struct Lowering<'a> {
     graph: &'a Graph,
     options: &'a Options,
-    tasks: Vec<Task>,
+    tasks: Vec<KernelCall>,
     slots: Vec<usize>,
     outputs: Vec<Value>,
 }
@@ -51,7 +51,7 @@ impl<'a> Lowering<'a> {
         Value(self.slots.len() as u32 - 1)
     }
 
-    fn cut(&mut self, rows: Rows, backends: &[&dyn Backend]) -> Result<()> {
+    fn cut(&mut self, rows: RowDependence, backends: &[&dyn Backend]) -> Result<()> {
         if let [only] = backends {
             self.tasks = only.compile(self.graph, rows)?;
             return Ok(());
@@ -95,7 +95,7 @@ impl<'a> Lowering<'a> {
                 && task.outs.iter().all(|&o| self.is_tensor(o));
             if let Some(form) = task.prepared.take_if(|form| is_known(&task.args[form.arg])) {
                 let (from, to) = (task.args[form.arg], self.fresh(form.slots));
-                once.push(Task {
+                once.push(KernelCall {
                     kernel: form.prepare,
                     constant: true,
                     ..self.copy_task(from, to)
@@ -122,12 +122,12 @@ impl<'a> Lowering<'a> {
         value.index() < self.graph.values() && matches!(self.graph.ty(value), Type::Tensor(_))
     }
 
-    fn copy_task(&self, from: Value, to: Value) -> Task {
-        let kernel = |mut frame: Frame<'_>| {
+    fn copy_task(&self, from: Value, to: Value) -> KernelCall {
+        let kernel = |mut frame: CallFrame<'_>| {
             let (from, to) = (frame.arg(0), frame.out(0));
             frame.copy(from, to);
         };
-        Task {
+        KernelCall {
             name: "copy".into(),
             kernel: Box::new(kernel),
             args: vec![from],
@@ -226,7 +226,7 @@ impl<'a> Lowering<'a> {
                 let twice = task.args.iter().filter(|a| **a == v).count() > 1;
                 if how == InPlace::Must && (needed || twice) {
                     let copy = self.fresh(self.slots[v.index()]);
-                    tasks.push(Task {
+                    tasks.push(KernelCall {
                         constant: task.constant,
                         ..self.copy_task(v, copy)
                     });

@@ -1,6 +1,6 @@
 //! The first bytes of a payload, which say how to read the rest.
 
-use super::{Compression, Scale, Sparsity, Values};
+use super::{Compression, SharedScale, Sparsity, Values};
 use crate::{Error, Result};
 
 const VERSION: u8 = 1;
@@ -21,7 +21,7 @@ pub(super) enum Places {
 pub(super) struct Header {
     pub(super) places: Places,
     pub(super) values: Values,
-    pub(super) scale: Scale,
+    pub(super) scale: SharedScale,
     pub(super) len: u32,
 }
 
@@ -41,8 +41,8 @@ impl Header {
 
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         let scale = match self.scale {
-            Scale::Tensor => 0,
-            Scale::Block(block) => block.trailing_zeros() as u8,
+            SharedScale::Tensor => 0,
+            SharedScale::Block(block) => block.trailing_zeros() as u8,
         };
         out.extend([VERSION, self.places as u8, self.values.bits() as u8, scale]);
         out.extend(self.len.to_le_bytes());
@@ -70,8 +70,8 @@ impl Header {
             other => return Err(malformed(format!("has values of {other} bits"))),
         };
         let scale = match scale {
-            0 => Scale::Tensor,
-            4..=16 => Scale::Block(1 << scale),
+            0 => SharedScale::Tensor,
+            4..=16 => SharedScale::Block(1 << scale),
             other => return Err(malformed(format!("has unknown block {other}"))),
         };
         let len = u32::from_le_bytes(take(bytes)?);

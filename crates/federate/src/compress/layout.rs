@@ -2,18 +2,18 @@
 
 use std::ops::Range;
 
-use super::Scale;
+use super::SharedScale;
 use crate::{Error, Result};
 
 /// The tensors of a flat update, one after another. Client and server both know it; it does not travel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Layout {
+pub struct UpdateLayout {
     ends: Vec<usize>,
 }
 
-impl Layout {
+impl UpdateLayout {
     /// Tensors by their ranges, in order and without gaps, beginning at 0.
-    pub fn new(tensors: &[Range<usize>]) -> Result<Layout> {
+    pub fn new(tensors: &[Range<usize>]) -> Result<UpdateLayout> {
         let mut ends = Vec::with_capacity(tensors.len());
         let mut begin = 0;
         for range in tensors {
@@ -31,12 +31,12 @@ impl Layout {
                 u32::MAX
             )));
         }
-        Ok(Layout { ends })
+        Ok(UpdateLayout { ends })
     }
 
     /// One tensor of so many values.
-    pub fn single(len: u32) -> Layout {
-        Layout {
+    pub fn single(len: u32) -> UpdateLayout {
+        UpdateLayout {
             ends: vec![len as usize],
         }
     }
@@ -58,11 +58,11 @@ impl Layout {
     }
 
     /// The ranges that share a scale; none is empty and none crosses from one tensor to another.
-    pub(super) fn blocks(&self, scale: Scale) -> impl Iterator<Item = Range<usize>> {
+    pub(super) fn blocks(&self, scale: SharedScale) -> impl Iterator<Item = Range<usize>> {
         self.tensors().flat_map(move |tensor| {
             let block = match scale {
-                Scale::Block(block) => block as usize,
-                Scale::Tensor => tensor.len().max(1),
+                SharedScale::Block(block) => block as usize,
+                SharedScale::Tensor => tensor.len().max(1),
             };
             let end = tensor.end;
             tensor

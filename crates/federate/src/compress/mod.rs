@@ -5,9 +5,9 @@
 //! feedback a client keeps what was lost, its residual, and sends it with a later update.
 //!
 //! ```
-//! use synod_federate::compress::{Compression, Layout, Values, decode};
+//! use synod_federate::compress::{Compression, UpdateLayout, Values, decode};
 //!
-//! let layout = Layout::new(&[0..600, 600..1000])?;
+//! let layout = UpdateLayout::new(&[0..600, 600..1000])?;
 //! let update: Vec<f32> = (0..1000).map(|i| (i as f32 * 0.1).sin()).collect();
 //! let mut residual = vec![0.0; 1000];
 //!
@@ -37,8 +37,8 @@ mod select;
 mod settings;
 
 use header::{HEADER, Header, Places, malformed, take};
-pub use layout::Layout;
-pub use settings::{Compression, Scale, Sparsity, Values};
+pub use layout::UpdateLayout;
+pub use settings::{Compression, SharedScale, Sparsity, Values};
 
 use crate::{Error, Random, Result};
 
@@ -87,7 +87,7 @@ impl Size {
 
 impl Compression {
     /// Bytes of every payload with these settings, before there is one.
-    pub fn size(&self, layout: &Layout) -> Size {
+    pub fn size(&self, layout: &UpdateLayout) -> Size {
         let kept = self.sparsity.kept(layout.len());
         match self.sparsity {
             Sparsity::Dense => Size::Exact(HEADER + self.blocks_bytes(layout)),
@@ -99,7 +99,7 @@ impl Compression {
         }
     }
 
-    fn blocks_bytes(&self, layout: &Layout) -> usize {
+    fn blocks_bytes(&self, layout: &UpdateLayout) -> usize {
         let blocks = layout.blocks(self.scale);
         blocks.map(|b| quantise::block_bytes(self.values, b.len())).sum()
     }
@@ -112,7 +112,7 @@ impl Compression {
     pub fn encode(
         &self,
         delta: &[f32],
-        layout: &Layout,
+        layout: &UpdateLayout,
         residual: Option<&mut [f32]>,
         seed: u64,
     ) -> Result<Payload> {
@@ -137,7 +137,7 @@ impl Compression {
         Ok(payload)
     }
 
-    fn write(&self, wanted: &[f32], layout: &Layout, seed: u64, unbiased: bool) -> Result<Payload> {
+    fn write(&self, wanted: &[f32], layout: &UpdateLayout, seed: u64, unbiased: bool) -> Result<Payload> {
         quantise::check(wanted.iter().copied())?;
         let len = wanted.len() as u32;
         let kept = self.sparsity.kept(wanted.len());
@@ -174,14 +174,14 @@ impl Compression {
 /// Reads what [`Compression::encode`] wrote, from bytes that anyone may have sent.
 ///
 /// What is not a whole payload for just this layout is an error; memory is bounded by the layout, and every value is finite.
-pub fn decode(bytes: &[u8], layout: &Layout) -> Result<Vec<f32>> {
+pub fn decode(bytes: &[u8], layout: &UpdateLayout) -> Result<Vec<f32>> {
     let mut values = Vec::new();
     decode_into(bytes, layout, &mut values)?;
     Ok(values)
 }
 
 /// [`decode`] into a vector that is used again for many payloads. After an error it holds nothing of use.
-pub fn decode_into(bytes: &[u8], layout: &Layout, values: &mut Vec<f32>) -> Result<()> {
+pub fn decode_into(bytes: &[u8], layout: &UpdateLayout, values: &mut Vec<f32>) -> Result<()> {
     let rest = &mut &*bytes;
     let header = Header::read(rest)?;
     if header.len as usize != layout.len() {
@@ -228,6 +228,6 @@ fn scatter(header: &Header, rest: &mut &[u8], values: &mut [f32]) -> Result<()> 
 }
 
 /// Kept values are one tensor: their places cross the real ones.
-fn whole(kept: usize) -> Layout {
-    Layout::single(kept as u32)
+fn whole(kept: usize) -> UpdateLayout {
+    UpdateLayout::single(kept as u32)
 }

@@ -63,16 +63,16 @@ impl Values {
 /// Which values share a scale, in the codings that have one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Scale {
+pub enum SharedScale {
     /// So many neighbours in a tensor: a power of two from 16 to 65,536.
     Block(u32),
     /// A whole tensor; with sparsity, all that travel.
     Tensor,
 }
 
-impl Default for Scale {
-    fn default() -> Scale {
-        Scale::Block(256)
+impl Default for SharedScale {
+    fn default() -> SharedScale {
+        SharedScale::Block(256)
     }
 }
 
@@ -99,7 +99,7 @@ pub struct Compression {
     /// How they are written.
     pub values: Values,
     /// What shares a scale.
-    pub scale: Scale,
+    pub scale: SharedScale,
     /// Whether clients keep what was lost and add it to their next update. Unless set, codings that are wrong on average
     /// have it: the largest values, and signs.
     pub feedback: bool,
@@ -146,7 +146,7 @@ impl Compression {
             )));
         }
         match self.scale {
-            Scale::Block(block) if !block.is_power_of_two() || !(16..=65_536).contains(&block) => {
+            SharedScale::Block(block) if !block.is_power_of_two() || !(16..=65_536).contains(&block) => {
                 Err(Error::Setting(format!(
                     "a block of {block} values cannot share a scale: use a power of two from 16 to 65536"
                 )))
@@ -166,7 +166,7 @@ struct Table {
     #[serde(default)]
     values: Values,
     #[serde(default)]
-    scale: Scale,
+    scale: SharedScale,
     feedback: Option<bool>,
 }
 

@@ -2,12 +2,12 @@
 
 use super::rows::by;
 use super::shares::{dirichlet, power_law, raise_to, split};
-use super::{Divided, Rows, Skew};
+use super::{Divided, RowsToDivide, Skew};
 use crate::{Error, Random, Result};
 
 const PURPOSE: u64 = 0x6469_7669_6465;
 
-pub(super) fn iid(rows: &Rows, clients: usize, seed: u64) -> Result<Divided> {
+pub(super) fn iid(rows: &RowsToDivide, clients: usize, seed: u64) -> Result<Divided> {
     enough(rows.len(), clients)?;
     let shuffled = shuffled(rows.len(), seed);
     Ok(Divided::new((0..clients).map(|client| {
@@ -15,7 +15,7 @@ pub(super) fn iid(rows: &Rows, clients: usize, seed: u64) -> Result<Divided> {
     })))
 }
 
-pub(super) fn shards(rows: &Rows, each: usize, clients: usize, seed: u64) -> Result<Divided> {
+pub(super) fn shards(rows: &RowsToDivide, each: usize, clients: usize, seed: u64) -> Result<Divided> {
     if each == 0 {
         return Err(Error::Setting("each client needs at least 1 shard, not 0".into()));
     }
@@ -37,7 +37,7 @@ pub(super) fn shards(rows: &Rows, each: usize, clients: usize, seed: u64) -> Res
     })))
 }
 
-pub(super) fn labels(rows: &Rows, each: usize, clients: usize, seed: u64) -> Result<Divided> {
+pub(super) fn labels(rows: &RowsToDivide, each: usize, clients: usize, seed: u64) -> Result<Divided> {
     let by_label = rows.by_label()?;
     if each == 0 || each > by_label.len() {
         return Err(Error::Setting(format!(
@@ -84,7 +84,12 @@ fn holders(labels: usize, each: usize, clients: usize, random: &mut Random) -> V
     holders
 }
 
-pub(super) fn dirichlet_over_labels(rows: &Rows, skew: Skew, clients: usize, seed: u64) -> Result<Divided> {
+pub(super) fn dirichlet_over_labels(
+    rows: &RowsToDivide,
+    skew: Skew,
+    clients: usize,
+    seed: u64,
+) -> Result<Divided> {
     if !(skew.by > 0.0 && skew.by.is_finite()) {
         return Err(Error::Setting(format!(
             "the concentration of a Dirichlet distribution is above 0, not {}",
@@ -110,7 +115,7 @@ pub(super) fn dirichlet_over_labels(rows: &Rows, skew: Skew, clients: usize, see
     Ok(Divided::new(held))
 }
 
-pub(super) fn by_power_law(rows: &Rows, skew: Skew, clients: usize, seed: u64) -> Result<Divided> {
+pub(super) fn by_power_law(rows: &RowsToDivide, skew: Skew, clients: usize, seed: u64) -> Result<Divided> {
     if !(skew.by >= 0.0 && skew.by.is_finite()) {
         return Err(Error::Setting(format!(
             "the exponent of a power law is 0 or above, not {}",
@@ -130,7 +135,7 @@ pub(super) fn by_power_law(rows: &Rows, skew: Skew, clients: usize, seed: u64) -
     })))
 }
 
-pub(super) fn natural(rows: &Rows, clients: usize) -> Result<Divided> {
+pub(super) fn natural(rows: &RowsToDivide, clients: usize) -> Result<Divided> {
     let held = by(rows.groups()?);
     if held.len() != clients {
         return Err(Error::Setting(format!(

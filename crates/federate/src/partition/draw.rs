@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Draw, Partition, Rows};
+use super::{Draw, Partition, RowsToDivide};
 use crate::{Error, Random, Result};
 
 const PURPOSE: u64 = 0x0064_7261_776e;
@@ -21,7 +21,7 @@ pub struct Drawn {
 }
 
 impl Drawn {
-    pub(super) fn new(rows: &Rows, draw: Draw, clients: usize, seed: u64) -> Result<Drawn> {
+    pub(super) fn new(rows: &RowsToDivide, draw: Draw, clients: usize, seed: u64) -> Result<Drawn> {
         let by_label = match draw.labels {
             Some(_) => rows.by_label()?,
             None => vec![(0..rows.len() as u32).collect()],

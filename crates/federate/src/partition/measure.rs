@@ -42,13 +42,6 @@ pub struct LabelMeasures {
     pub labels: usize,
 }
 
-impl LabelMeasures {
-    /// The sum of absolute differences, which the literature on non-IID data calls the earth mover's distance.
-    pub fn earth_mover(&self) -> f64 {
-        2.0 * self.total_variation
-    }
-}
-
 impl Measures {
     /// Measures a partition, with the label of each row if there are labels. Every client's rows are asked for twice.
     pub fn of(partition: &dyn Partition, labels: Option<&[u32]>) -> Result<Measures> {

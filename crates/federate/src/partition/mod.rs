@@ -4,10 +4,10 @@
 //! a pure function of rows, settings, number of clients and seed. [`Measures`] says how skewed the result is.
 //!
 //! ```
-//! use synod_federate::partition::{Division, Measures, Rows};
+//! use synod_federate::partition::{Division, Measures, RowsToDivide};
 //!
 //! let labels: Vec<u32> = (0..60_000).map(|row| row % 10).collect();
-//! let partition = Division::Shards(2).divide(&Rows::labelled(&labels), 100, 7)?;
+//! let partition = Division::Shards(2).divide(&RowsToDivide::labelled(&labels), 100, 7)?;
 //! let mut rows = Vec::new();
 //! partition.rows(42, &mut rows);
 //! assert_eq!(rows.len(), 600);
@@ -26,7 +26,7 @@ mod shares;
 
 pub use draw::Drawn;
 pub use measure::{LabelMeasures, Measures};
-pub use rows::Rows;
+pub use rows::RowsToDivide;
 pub use settings::{Division, Draw, Skew};
 
 use crate::{Error, Result};
@@ -87,7 +87,7 @@ impl Partition for Divided {
 
 impl Division {
     /// Divides rows among clients. Every kind but [`Division::Drawn`] gives each row to just one client.
-    pub fn divide(&self, rows: &Rows, clients: usize, seed: u64) -> Result<Box<dyn Partition>> {
+    pub fn divide(&self, rows: &RowsToDivide, clients: usize, seed: u64) -> Result<Box<dyn Partition>> {
         rows.check()?;
         if clients == 0 {
             return Err(Error::Setting(

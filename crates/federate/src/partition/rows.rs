@@ -1,21 +1,19 @@
 //! What is known about rows before they are divided.
 
-use std::collections::BTreeSet;
-
 use crate::{Error, Result};
 
 /// Rows by number, with the label or the group of each if there is one.
 #[derive(Clone, Copy, Debug)]
-pub struct Rows<'a> {
+pub struct RowsToDivide<'a> {
     count: usize,
     labels: Option<&'a [u32]>,
     groups: Option<&'a [u32]>,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> RowsToDivide<'a> {
     /// So many rows, of which nothing is known.
-    pub fn plain(count: usize) -> Rows<'a> {
-        Rows {
+    pub fn plain(count: usize) -> RowsToDivide<'a> {
+        RowsToDivide {
             count,
             labels: None,
             groups: None,
@@ -23,24 +21,24 @@ impl<'a> Rows<'a> {
     }
 
     /// Rows with a label each.
-    pub fn labelled(labels: &'a [u32]) -> Rows<'a> {
-        Rows {
+    pub fn labelled(labels: &'a [u32]) -> RowsToDivide<'a> {
+        RowsToDivide {
             labels: Some(labels),
-            ..Rows::plain(labels.len())
+            ..RowsToDivide::plain(labels.len())
         }
     }
 
     /// Rows with a group each, such as the node or the writer they come from.
-    pub fn grouped(groups: &'a [u32]) -> Rows<'a> {
-        Rows {
+    pub fn grouped(groups: &'a [u32]) -> RowsToDivide<'a> {
+        RowsToDivide {
             groups: Some(groups),
-            ..Rows::plain(groups.len())
+            ..RowsToDivide::plain(groups.len())
         }
     }
 
     /// The same rows with a group each.
-    pub fn with_groups(self, groups: &'a [u32]) -> Rows<'a> {
-        Rows {
+    pub fn with_groups(self, groups: &'a [u32]) -> RowsToDivide<'a> {
+        RowsToDivide {
             groups: Some(groups),
             ..self
         }
@@ -54,12 +52,6 @@ impl<'a> Rows<'a> {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.count == 0
-    }
-
-    /// How many clients [`Division::Natural`](super::Division::Natural) gives.
-    pub fn natural_clients(&self) -> Option<usize> {
-        let groups = self.groups?;
-        Some(groups.iter().collect::<BTreeSet<_>>().len())
     }
 
     pub(super) fn check(&self) -> Result<()> {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Round, Span, Time};
+use super::{Round, Time, TimeSpan};
 use crate::ClientId;
 
 /// A client's work: from which version, until when it takes up a place, and how it stands.
@@ -101,7 +101,7 @@ impl Leases {
     }
 
     /// Gives everyone more time.
-    pub(super) fn postpone(&mut self, span: Span) {
+    pub(super) fn postpone(&mut self, span: TimeSpan) {
         self.all
             .values_mut()
             .for_each(|lease| lease.until = lease.until + span);

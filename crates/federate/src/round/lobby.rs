@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Action, Round, Settings, Time, Window};
+use super::{Action, ReconnectWindow, Round, RoundSettings, Time};
 use crate::{ClientId, Random};
 
 /// Names the stream of random numbers that chooses among those who wait.
@@ -52,7 +52,7 @@ impl Lobby {
     }
 
     /// Lets a client wait if there is room, and says what to tell it. Asking again changes nothing.
-    pub(super) fn admit(&mut self, client: ClientId, now: Time, settings: &Settings) -> Action {
+    pub(super) fn admit(&mut self, client: ClientId, now: Time, settings: &RoundSettings) -> Action {
         let retry = self.retry(client, now, settings);
         if self.waiting.contains(&client) || self.waiting.len() < settings.room() {
             self.waiting.insert(client);
@@ -63,7 +63,7 @@ impl Lobby {
     }
 
     /// When a client is to come back.
-    pub(super) fn retry(&self, client: ClientId, now: Time, settings: &Settings) -> Window {
+    pub(super) fn retry(&self, client: ClientId, now: Time, settings: &RoundSettings) -> ReconnectWindow {
         let wanted = settings
             .asynchronous
             .as_ref()
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn the_choice_does_not_depend_on_who_came_first_and_is_fair_over_rounds() {
-        let settings = Settings::default();
+        let settings = RoundSettings::default();
         let lobby = |order: &mut dyn Iterator<Item = u64>| {
             let mut lobby = Lobby::new(5);
             order.for_each(|c| drop(lobby.admit(ClientId(c), Time(0), &settings)));
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_full_lobby_sends_newcomers_away_and_keeps_those_it_has() {
-        let settings = Settings::default();
+        let settings = RoundSettings::default();
         let mut lobby = Lobby::new(5);
         for client in 0..26 {
             assert!(matches!(

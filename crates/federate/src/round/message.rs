@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use serde::{Deserialize, Serialize};
+use synod_core::Digest;
 
-use super::{Span, Time};
+use super::{Time, TimeSpan};
 use crate::{ClientId, Random};
 
 /// The number of an attempt at a round, never used again; for asynchronous work, the version of the model.
@@ -22,53 +23,6 @@ impl fmt::Display for Round {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "round {}", self.0)
     }
-}
-
-/// A hash of an update's content: equal digests are the same update. In a file, 64 hexadecimal digits.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Digest(pub [u8; 32]);
-
-/// A digest for simulations, where content never leaves memory and a number tells updates apart.
-impl From<u64> for Digest {
-    fn from(number: u64) -> Digest {
-        let mut bytes = [0; 32];
-        bytes[24..].copy_from_slice(&number.to_be_bytes());
-        Digest(bytes)
-    }
-}
-
-impl fmt::Display for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self}")
-    }
-}
-
-impl Serialize for Digest {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Digest {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Digest, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        parse_digest(&text).ok_or_else(|| D::Error::custom("a digest has 64 hexadecimal digits"))
-    }
-}
-
-fn parse_digest(text: &str) -> Option<Digest> {
-    let digits: Option<Vec<u8>> = text.chars().map(|c| c.to_digit(16).map(|d| d as u8)).collect();
-    let bytes: Vec<u8> = digits?
-        .chunks(2)
-        .map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit))
-        .collect();
-    (text.len() == 64).then(|| bytes.try_into().ok().map(Digest))?
 }
 
 /// An update that arrived whole and well formed. The engine sees what it is about, never its content.
@@ -89,7 +43,7 @@ pub struct Upload {
 /// What happened, at a time that is told beside it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Event {
+pub enum RoundEvent {
     /// A client asks for work.
     CheckIn {
         /// Who asks.
@@ -131,14 +85,14 @@ pub enum Action {
         /// Who waits.
         client: ClientId,
         /// When to check in again if it heard nothing.
-        retry: Window,
+        retry: ReconnectWindow,
     },
     /// Send a client away.
     Reject {
         /// Who goes.
         client: ClientId,
         /// When to come back.
-        retry: Window,
+        retry: ReconnectWindow,
     },
     /// Send a client the plan and the model.
     Configure {
@@ -174,7 +128,7 @@ pub enum Action {
         /// Which work.
         round: Round,
         /// When to come back.
-        retry: Window,
+        retry: ReconnectWindow,
     },
     /// Aggregate these updates, ordered by client, into the next model.
     Commit {
@@ -244,17 +198,17 @@ pub enum Refusal {
 
 /// When a client is to come back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Window {
+pub struct ReconnectWindow {
     /// Not before.
     pub from: Time,
     /// Not after.
     pub to: Time,
 }
 
-impl Window {
+impl ReconnectWindow {
     /// A moment within the window, all equally likely.
     pub fn pick(&self, random: &mut Random) -> Time {
-        self.from + Span(random.below((self.to - self.from).0.saturating_add(1)))
+        self.from + TimeSpan(random.below((self.to - self.from).0.saturating_add(1)))
     }
 }
 
@@ -263,18 +217,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_digest_is_read_as_it_is_written() {
-        let digest = Digest(std::array::from_fn(|i| i as u8 * 7));
-        let text = serde_json::to_string(&digest).unwrap();
-        assert_eq!(serde_json::from_str::<Digest>(&text).unwrap(), digest);
-        for wrong in ["", "00", &"g0".repeat(32), &"00".repeat(33), &"é".repeat(32)] {
-            assert!(parse_digest(wrong).is_none(), "{wrong}");
-        }
-    }
-
-    #[test]
     fn a_picked_moment_lies_in_its_window() {
-        let window = Window {
+        let window = ReconnectWindow {
             from: Time(10),
             to: Time(12),
         };

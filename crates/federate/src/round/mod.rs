@@ -13,35 +13,35 @@
 //! - An update that is sent again is acknowledged again; a different one is refused.
 //!
 //! What it must do: carry out the actions in order, and store the engine's state with what they changed (updates,
-//! model) before it sends anything out. After a crash it goes on from the stored state with [`Event::Restarted`].
+//! model) before it sends anything out. After a crash it goes on from the stored state with [`RoundEvent::Restarted`].
 //!
 //! ```
 //! use synod_federate::ClientId;
-//! use synod_federate::round::{Action, Digest, Engine, Event, Round, Settings, Time, Upload};
+//! use synod_federate::round::{Action, Digest, Engine, RoundEvent, Round, RoundSettings, Time, Upload};
 //!
 //! # fn main() -> synod_federate::Result<()> {
-//! let settings = Settings { goal: 2, over_selection: 1.5, ..Settings::default() };
+//! let settings = RoundSettings { goal: 2, over_selection: 1.5, ..RoundSettings::default() };
 //! let mut engine = Engine::new(settings, 7)?;
 //!
 //! // Three clients check in; with the third the selection is complete.
 //! let mut actions = Vec::new();
 //! for client in 0..3 {
-//!     actions = engine.on(Time(1000), Event::CheckIn { client: ClientId(client) });
+//!     actions = engine.on(Time(1000), RoundEvent::CheckIn { client: ClientId(client) });
 //! }
 //! let configured = actions.iter().filter(|action| matches!(action, Action::Configure { .. }));
 //! assert_eq!(configured.count(), 3);
 //!
 //! // One drops out, two report: the second completes the round.
-//! engine.on(Time(2000), Event::Dropped { client: ClientId(1) });
+//! engine.on(Time(2000), RoundEvent::Dropped { client: ClientId(1) });
 //! for client in [2, 0] {
 //!     let upload = Upload {
 //!         client: ClientId(client),
 //!         round: Round(0),
-//!         digest: Digest::from(client),
+//!         digest: Digest::of(&client.to_be_bytes()),
 //!         bytes: 4096,
 //!         samples: 600,
 //!     };
-//!     actions = engine.on(Time(3000), Event::Update(upload));
+//!     actions = engine.on(Time(3000), RoundEvent::Update(upload));
 //! }
 //! let Action::Commit { updates, .. } = &actions[1] else { panic!("no commit in {actions:?}") };
 //! let clients: Vec<u64> = updates.iter().map(|update| update.client.0).collect();
@@ -68,13 +68,14 @@ mod tally;
 mod time;
 pub mod trace;
 
-pub use message::{Action, Digest, Event, Phase, Refusal, Round, Upload, Window};
+pub use message::{Action, Phase, ReconnectWindow, Refusal, Round, RoundEvent, Upload};
 pub use pace::Pace;
 pub use rounds::Rounds;
-pub use settings::{Asynchronous, Settings, goal_of};
+pub use settings::{Asynchronous, RoundSettings, goal_of};
 pub use stream::Stream;
+pub use synod_core::Digest;
 pub use tally::Tally;
-pub use time::{Span, Time};
+pub use time::{Time, TimeSpan};
 
 use crate::Result;
 
@@ -90,7 +91,7 @@ pub enum Engine {
 
 impl Engine {
     /// Begins at round 0; fails if the settings make no sense.
-    pub fn new(settings: Settings, seed: u64) -> Result<Engine> {
+    pub fn new(settings: RoundSettings, seed: u64) -> Result<Engine> {
         match settings.asynchronous {
             None => Rounds::new(settings, seed).map(Engine::Rounds),
             Some(_) => Stream::new(settings, seed).map(Engine::Stream),
@@ -98,14 +99,14 @@ impl Engine {
     }
 
     /// Takes in what happened and says what to do about it, in order. A time before the last counts as the last.
-    pub fn on(&mut self, at: Time, event: Event) -> Vec<Action> {
+    pub fn on(&mut self, at: Time, event: RoundEvent) -> Vec<Action> {
         match self {
             Engine::Rounds(rounds) => rounds.on(at, event),
             Engine::Stream(stream) => stream.on(at, event),
         }
     }
 
-    /// When time alone will next change something, if ever: send [`Event::Tick`] then.
+    /// When time alone will next change something, if ever: send [`RoundEvent::Tick`] then.
     pub fn wake(&self) -> Option<Time> {
         match self {
             Engine::Rounds(rounds) => rounds.wake(),
@@ -138,7 +139,7 @@ impl Engine {
     }
 
     /// How rounds are held.
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &RoundSettings {
         match self {
             Engine::Rounds(rounds) => rounds.settings(),
             Engine::Stream(stream) => stream.settings(),

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::settings::setting;
-use super::{Span, Time, Window};
+use super::{ReconnectWindow, Time, TimeSpan};
 use crate::select::Diurnal;
 use crate::{ClientId, Random, Result};
 
@@ -15,7 +15,7 @@ const SPREAD: u64 = 0x7061_6365;
 #[serde(default, deny_unknown_fields)]
 pub struct Pace {
     /// How often a round is hoped for. Few clients are all sent to the next whole multiple of it.
-    pub period: Span,
+    pub period: TimeSpan,
     /// Up to how many times the invited clients a population counts as few.
     pub herd_up_to: f64,
     /// How many times as many check-ins as needed are hoped for in a period, when there are many clients.
@@ -27,7 +27,7 @@ pub struct Pace {
 impl Default for Pace {
     fn default() -> Pace {
         Pace {
-            period: Span::seconds(60.0),
+            period: TimeSpan::seconds(60.0),
             herd_up_to: 10.0,
             margin: 2.0,
             load: None,
@@ -57,7 +57,7 @@ impl Pace {
         now: Time,
         wanted: usize,
         clients: Option<u64>,
-    ) -> Window {
+    ) -> ReconnectWindow {
         let wanted = wanted.max(1) as f64;
         match clients {
             Some(clients) if clients as f64 <= wanted * self.herd_up_to => self.together(now),
@@ -66,23 +66,23 @@ impl Pace {
         }
     }
 
-    fn together(&self, now: Time) -> Window {
+    fn together(&self, now: Time) -> ReconnectWindow {
         let period = self.period.0.max(1);
         let from = Time((now.0 / period).saturating_add(1).saturating_mul(period));
-        Window {
+        ReconnectWindow {
             from,
-            to: from + Span(period / 16),
+            to: from + TimeSpan(period / 16),
         }
     }
 
     /// Spreads over so many periods on average, longer if at the time of return more clients than usual are there.
-    fn apart(&self, seed: u64, client: ClientId, now: Time, periods: f64) -> Window {
+    fn apart(&self, seed: u64, client: ClientId, now: Time, periods: f64) -> ReconnectWindow {
         let mean = self.period.times(periods.max(1.0));
         let crowd = self.load.as_ref().map_or(1.0, |load| load.crowd(now + mean));
         let mean = mean.times(crowd);
         let share = Random::new(seed, &[SPREAD, client.0, now.0]).uniform();
         let from = now + mean.times(0.5 + share * 0.875);
-        Window {
+        ReconnectWindow {
             from,
             to: from + mean.times(0.125),
         }
@@ -93,7 +93,7 @@ impl Pace {
 mod tests {
     use super::*;
 
-    fn windows(pace: &Pace, now: Time, clients: u64) -> Vec<Window> {
+    fn windows(pace: &Pace, now: Time, clients: u64) -> Vec<ReconnectWindow> {
         (0..clients.min(20_000))
             .map(|c| pace.retry(3, ClientId(c), now, 100, Some(clients)))
             .collect()

@@ -4,14 +4,14 @@ use serde::{Deserialize, Serialize};
 
 use super::lobby::Lobby;
 use super::roster::{Roster, Stage, Verdict};
-use super::{Action, Event, Phase, Refusal, Round, Settings, Tally, Time, Upload};
+use super::{Action, Phase, Refusal, Round, RoundEvent, RoundSettings, Tally, Time, Upload};
 use crate::{ClientId, Result};
 
 /// One round after another. Its whole state can be stored after any event; what it does depends on nothing else.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rounds {
-    #[serde(deserialize_with = "Settings::checked")]
-    settings: Settings,
+    #[serde(deserialize_with = "RoundSettings::checked")]
+    settings: RoundSettings,
     now: Time,
     round: Round,
     state: State,
@@ -51,7 +51,7 @@ enum Turn {
 
 impl Rounds {
     /// Begins to select for round 0.
-    pub fn new(settings: Settings, seed: u64) -> Result<Rounds> {
+    pub fn new(settings: RoundSettings, seed: u64) -> Result<Rounds> {
         settings.check()?;
         Ok(Rounds {
             settings,
@@ -65,24 +65,24 @@ impl Rounds {
     }
 
     /// Takes in what happened and says what to do about it, in order. A time before the last counts as the last.
-    pub fn on(&mut self, at: Time, event: Event) -> Vec<Action> {
+    pub fn on(&mut self, at: Time, event: RoundEvent) -> Vec<Action> {
         let mut actions = Vec::new();
-        if event == Event::Restarted {
+        if event == RoundEvent::Restarted {
             self.forgive_absence(at);
         }
         self.now = self.now.max(at);
         self.settle(&mut actions);
         match event {
-            Event::CheckIn { client } => actions.push(self.check_in(client)),
-            Event::Update(upload) => actions.push(self.update(upload)),
-            Event::Malformed {
+            RoundEvent::CheckIn { client } => actions.push(self.check_in(client)),
+            RoundEvent::Update(upload) => actions.push(self.update(upload)),
+            RoundEvent::Malformed {
                 client,
                 round,
                 reason,
             } => actions.push(self.malformed(client, round, reason)),
-            Event::Dropped { client } => self.drop_client(client),
-            Event::Population { clients } => self.lobby.set_population(clients),
-            Event::Tick | Event::Restarted => {}
+            RoundEvent::Dropped { client } => self.drop_client(client),
+            RoundEvent::Population { clients } => self.lobby.set_population(clients),
+            RoundEvent::Tick | RoundEvent::Restarted => {}
         }
         self.settle(&mut actions);
         actions
@@ -126,7 +126,7 @@ impl Rounds {
     }
 
     /// How rounds are held.
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &RoundSettings {
         &self.settings
     }
 
@@ -400,7 +400,7 @@ impl super::explore::Machine for Rounds {
         self.wake()
     }
 
-    fn step(&mut self, at: Time, event: Event) -> Vec<Action> {
+    fn step(&mut self, at: Time, event: RoundEvent) -> Vec<Action> {
         self.on(at, event)
     }
 

@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{Pace, Span};
+use super::{Pace, TimeSpan};
 use crate::{Error, Result};
 
 /// How many updates a round takes, and how long it waits for them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Settings {
+pub struct RoundSettings {
     /// The updates that a round takes, and no more.
     pub goal: usize,
     /// The share of the goal with which a round still commits when its time is over.
@@ -16,11 +16,11 @@ pub struct Settings {
     /// The clients invited, as a multiple of the goal, so that some may fail.
     pub over_selection: f64,
     /// How long a selection waits for clients after the first.
-    pub selection_timeout: Span,
+    pub selection_timeout: TimeSpan,
     /// How long invited clients have to report.
-    pub report_timeout: Span,
+    pub report_timeout: TimeSpan,
     /// How long a round waits for clients whose connection broke once nobody else is at work.
-    pub grace: Span,
+    pub grace: TimeSpan,
     /// The most clients that may wait for a selection, as a multiple of those invited.
     pub waiting_room: f64,
     /// When clients that are sent away come back.
@@ -41,15 +41,15 @@ pub struct Asynchronous {
     pub staleness: u64,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
+impl Default for RoundSettings {
+    fn default() -> RoundSettings {
+        RoundSettings {
             goal: 10,
             minimum_fraction: 0.8,
             over_selection: 1.3,
-            selection_timeout: Span::seconds(60.0),
-            report_timeout: Span::seconds(600.0),
-            grace: Span::seconds(10.0),
+            selection_timeout: TimeSpan::seconds(60.0),
+            report_timeout: TimeSpan::seconds(600.0),
+            grace: TimeSpan::seconds(10.0),
             waiting_room: 2.0,
             pace: Pace::default(),
             asynchronous: None,
@@ -67,7 +67,7 @@ impl Default for Asynchronous {
     }
 }
 
-impl Settings {
+impl RoundSettings {
     /// Fails if no round could ever commit, or a number makes no sense, and says which.
     pub fn check(&self) -> Result<()> {
         if self.goal == 0 {
@@ -93,8 +93,8 @@ impl Settings {
         self.pace.check()
     }
 
-    /// As [`check`](Settings::check), and fails if so many clients are too few for a round to commit.
-    pub fn check_for(&self, clients: u64) -> Result<()> {
+    /// As [`check`](RoundSettings::check), and fails if so many clients are too few for a round to commit.
+    pub(crate) fn check_for(&self, clients: u64) -> Result<()> {
         self.check()?;
         let needed = self.minimum();
         if needed as u64 > clients {
@@ -106,7 +106,7 @@ impl Settings {
     }
 
     /// The clients that a round invites.
-    pub fn invited(&self) -> usize {
+    pub(crate) fn invited(&self) -> usize {
         share(self.goal, self.over_selection).max(self.goal)
     }
 
@@ -126,8 +126,8 @@ impl Settings {
     }
 
     /// Reads settings out of a stored state and checks them.
-    pub(super) fn checked<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Settings, D::Error> {
-        let settings = Settings::deserialize(deserializer)?;
+    pub(super) fn checked<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RoundSettings, D::Error> {
+        let settings = RoundSettings::deserialize(deserializer)?;
         settings.check().map_err(serde::de::Error::custom)?;
         Ok(settings)
     }
@@ -159,11 +159,11 @@ mod tests {
     #[test]
     fn counts_follow_from_the_goal() {
         let counts = |goal, minimum_fraction, over_selection| {
-            let settings = Settings {
+            let settings = RoundSettings {
                 goal,
                 minimum_fraction,
                 over_selection,
-                ..Settings::default()
+                ..RoundSettings::default()
             };
             (settings.minimum(), settings.invited())
         };
@@ -177,14 +177,14 @@ mod tests {
     #[test]
     fn an_empty_configuration_is_the_default_and_a_wrong_one_is_named() {
         assert_eq!(
-            serde_json::from_str::<Settings>("{}").unwrap(),
-            Settings::default()
+            serde_json::from_str::<RoundSettings>("{}").unwrap(),
+            RoundSettings::default()
         );
         let text = r#"{ "goal": 5, "report_timeout": "2s500ms", "asynchronous": { "buffer": 3 } }"#;
-        let settings: Settings = serde_json::from_str(text).unwrap();
-        assert_eq!(settings.report_timeout, Span(2500));
+        let settings: RoundSettings = serde_json::from_str(text).unwrap();
+        assert_eq!(settings.report_timeout, TimeSpan(2500));
         assert_eq!(settings.asynchronous.unwrap().staleness, 20);
-        assert!(serde_json::from_str::<Settings>(r#"{ "gaol": 5 }"#).is_err());
+        assert!(serde_json::from_str::<RoundSettings>(r#"{ "gaol": 5 }"#).is_err());
 
         let wrong = [
             ("goal", r#"{ "goal": 0 }"#),
@@ -197,7 +197,7 @@ mod tests {
             ("period", r#"{ "pace": { "period": "0s" } }"#),
         ];
         for (name, text) in wrong {
-            let error = serde_json::from_str::<Settings>(text)
+            let error = serde_json::from_str::<RoundSettings>(text)
                 .unwrap()
                 .check()
                 .unwrap_err();
@@ -207,9 +207,9 @@ mod tests {
 
     #[test]
     fn a_goal_beyond_the_population_is_a_mistake() {
-        let settings = Settings {
+        let settings = RoundSettings {
             goal: 100,
-            ..Settings::default()
+            ..RoundSettings::default()
         };
         assert!(settings.check_for(80).is_ok());
         let error = settings.check_for(79).unwrap_err().to_string();

@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 use super::leases::{Hold, Lease, Leases};
 use super::lobby::Lobby;
 use super::roster::Verdict;
-use super::{Action, Asynchronous, Event, Refusal, Round, Settings, Tally, Time, Upload};
+use super::{Action, Asynchronous, Refusal, Round, RoundEvent, RoundSettings, Tally, Time, Upload};
 use crate::{ClientId, Result};
 
 /// Work without rounds. Every client has at most one update in the buffer, so that a fast one does not count twice,
 /// and waits for the next version once it is there.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stream {
-    #[serde(deserialize_with = "Settings::checked")]
-    settings: Settings,
+    #[serde(deserialize_with = "RoundSettings::checked")]
+    settings: RoundSettings,
     now: Time,
     version: Round,
     /// Since when the buffer has held something, or was last found too small.
@@ -30,7 +30,7 @@ pub struct Stream {
 
 impl Stream {
     /// Begins at version 0; fails if the settings are not for asynchronous work.
-    pub fn new(settings: Settings, seed: u64) -> Result<Stream> {
+    pub fn new(settings: RoundSettings, seed: u64) -> Result<Stream> {
         settings.check()?;
         if settings.asynchronous.is_none() {
             return super::settings::setting("asynchronous work needs a table `asynchronous`");
@@ -49,24 +49,24 @@ impl Stream {
     }
 
     /// Takes in what happened and says what to do about it, in order. A time before the last counts as the last.
-    pub fn on(&mut self, at: Time, event: Event) -> Vec<Action> {
+    pub fn on(&mut self, at: Time, event: RoundEvent) -> Vec<Action> {
         let mut actions = Vec::new();
-        if event == Event::Restarted {
+        if event == RoundEvent::Restarted {
             self.forgive_absence(at);
         }
         self.now = self.now.max(at);
         self.settle(&mut actions);
         match event {
-            Event::CheckIn { client } => actions.push(self.check_in(client)),
-            Event::Update(upload) => actions.push(self.update(upload)),
-            Event::Malformed {
+            RoundEvent::CheckIn { client } => actions.push(self.check_in(client)),
+            RoundEvent::Update(upload) => actions.push(self.update(upload)),
+            RoundEvent::Malformed {
                 client,
                 round,
                 reason,
             } => actions.push(self.malformed(client, round, reason)),
-            Event::Dropped { client } => self.drop_client(client),
-            Event::Population { clients } => self.lobby.set_population(clients),
-            Event::Tick | Event::Restarted => {}
+            RoundEvent::Dropped { client } => self.drop_client(client),
+            RoundEvent::Population { clients } => self.lobby.set_population(clients),
+            RoundEvent::Tick | RoundEvent::Restarted => {}
         }
         self.settle(&mut actions);
         actions
@@ -94,7 +94,7 @@ impl Stream {
     }
 
     /// How work is held.
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &RoundSettings {
         &self.settings
     }
 
@@ -330,7 +330,7 @@ impl super::explore::Machine for Stream {
         self.wake()
     }
 
-    fn step(&mut self, at: Time, event: Event) -> Vec<Action> {
+    fn step(&mut self, at: Time, event: RoundEvent) -> Vec<Action> {
         self.on(at, event)
     }
 

@@ -66,7 +66,7 @@ tally! {
 
 impl Tally {
     /// Updates that arrived and were of no use.
-    pub fn in_vain(&self) -> u64 {
+    pub(crate) fn in_vain(&self) -> u64 {
         let refused = [
             self.late,
             self.duplicates,

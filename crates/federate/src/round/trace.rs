@@ -5,16 +5,16 @@
 //!
 //! ```
 //! use synod_federate::ClientId;
-//! use synod_federate::round::{Round, Span, trace::{Behaviour, Fate, Work}};
+//! use synod_federate::round::{Round, TimeSpan, trace::{Behaviour, Fate, Work}};
 //!
 //! let steady = Behaviour { samples_per_second: 100.0, download: 1e6, upload: 1e6, ..Behaviour::default() };
 //! let work = Work { samples: 600, epochs: 5, bytes_down: 2_000_000, bytes_up: 500_000 };
-//! assert_eq!(steady.fate(7, ClientId(3), Round(0), work), Fate::Reports { after: Span::seconds(32.5) });
+//! assert_eq!(steady.fate(7, ClientId(3), Round(0), work), Fate::Reports { after: TimeSpan::seconds(32.5) });
 //! ```
 
 use serde::{Deserialize, Serialize};
 
-use super::{Round, Span};
+use super::{Round, TimeSpan};
 use crate::{ClientId, Error, Random, Result};
 
 /// Names the streams of random numbers: what a client is, and what happens to it in a round.
@@ -80,25 +80,25 @@ pub enum Fate {
     /// An update arrives.
     Reports {
         /// After how long.
-        after: Span,
+        after: TimeSpan,
     },
     /// Nothing arrives.
     Drops {
         /// After how long the client is gone.
-        after: Span,
+        after: TimeSpan,
         /// Whether the server sees the connection break, or learns nothing.
         noticed: bool,
     },
     /// Something arrives that is no update.
     SendsGarbage {
         /// After how long.
-        after: Span,
+        after: TimeSpan,
     },
 }
 
 impl Fate {
     /// How long after the work was given something happens.
-    pub fn after(&self) -> Span {
+    pub fn after(&self) -> TimeSpan {
         match *self {
             Fate::Reports { after } | Fate::Drops { after, .. } | Fate::SendsGarbage { after } => after,
         }
@@ -151,7 +151,7 @@ impl Behaviour {
     }
 
     /// What a client can do.
-    pub fn capability(&self, seed: u64, client: ClientId) -> Capability {
+    pub(crate) fn capability(&self, seed: u64, client: ClientId) -> Capability {
         let mut random = Random::new(seed, &[CLIENT, client.0]);
         let mut around = |median: f64, spread: f64| median * (spread * random.normal()).exp();
         Capability {
@@ -171,10 +171,10 @@ impl Behaviour {
             random.uniform(),
         );
         let pace = if straggles { self.slowdown } else { 1.0 };
-        let whole = Span::seconds(self.capability(seed, client).seconds(work) * pace);
+        let whole = TimeSpan::seconds(self.capability(seed, client).seconds(work) * pace);
         match fault {
             fault if fault < self.dropout => Fate::Drops {
-                after: Span(0),
+                after: TimeSpan(0),
                 noticed: false,
             },
             fault if fault >= self.dropout + self.crash => Fate::Reports { after: whole },
@@ -251,7 +251,7 @@ mod tests {
         assert!(
             fates
                 .iter()
-                .all(|fate| *fate == Fate::Reports { after: Span(200) }),
+                .all(|fate| *fate == Fate::Reports { after: TimeSpan(200) }),
             "{:?}",
             fates[0]
         );
@@ -294,15 +294,15 @@ mod tests {
             crash: 1.0,
             ..Behaviour::default()
         };
-        let whole = Span(200);
-        let after: Vec<Span> = fates(&crashing)
+        let whole = TimeSpan(200);
+        let after: Vec<TimeSpan> = fates(&crashing)
             .into_iter()
             .filter_map(|fate| match fate {
                 Fate::Drops { after, .. } => Some(after),
                 Fate::Reports { .. } | Fate::SendsGarbage { .. } => None,
             })
             .collect();
-        assert!(after.iter().all(|&after| after <= whole) && after.iter().any(|&after| after < Span(20)));
+        assert!(after.iter().all(|&after| after <= whole) && after.iter().any(|&after| after < TimeSpan(20)));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::round::{Span, Time};
+use crate::round::{Time, TimeSpan};
 use crate::{ClientId, Error, Random, Result};
 
 /// Names the stream of random numbers.
@@ -60,8 +60,8 @@ impl Diurnal {
     /// Whether a client is there. Every day, counted from one low to the next, it has another keenness, and is there
     /// for as long as the level is above that: one stretch around the peak.
     pub fn available(&self, seed: u64, client: ClientId, at: Time) -> bool {
-        let until_low = Span::seconds((36.0 - self.peak) * 3600.0);
-        let day = (at + until_low).0 / Span::DAY.0;
+        let until_low = TimeSpan::seconds((36.0 - self.peak) * 3600.0);
+        let day = (at + until_low).0 / TimeSpan::DAY.0;
         Random::new(seed, &[KEEN, client.0, day]).uniform() < self.level(at)
     }
 }

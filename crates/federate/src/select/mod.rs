@@ -2,10 +2,10 @@
 //!
 //! ```
 //! use synod_federate::round::{Round, Time};
-//! use synod_federate::select::{Selection, Settings};
+//! use synod_federate::select::{Selection, SelectionSettings};
 //!
 //! // A thousand of a million clients, without touching the others.
-//! let settings = Settings { by: Selection::Availability, ..Settings::default() };
+//! let settings = SelectionSettings { by: Selection::Availability, ..SelectionSettings::default() };
 //! let clients = settings.pick(&1_000_000, 7, Round(3), Time(0), 1000);
 //! assert_eq!(clients.len(), 1000);
 //! ```
@@ -40,7 +40,7 @@ pub enum Selection {
 /// How clients are chosen.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Settings {
+pub struct SelectionSettings {
     /// By what.
     pub by: Selection,
     /// By loss, the least weight that a client has, as a share of the typical (geometric mean) loss. The most is the
@@ -50,9 +50,9 @@ pub struct Settings {
     pub day: Diurnal,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
+impl Default for SelectionSettings {
+    fn default() -> SelectionSettings {
+        SelectionSettings {
             by: Selection::default(),
             loss_floor: 0.1,
             day: Diurnal::default(),
@@ -88,7 +88,7 @@ impl Population for u64 {
     }
 }
 
-impl Settings {
+impl SelectionSettings {
     /// Fails if a number makes no sense, and says which.
     pub fn check(&self) -> Result<()> {
         if !(self.loss_floor > 0.0 && self.loss_floor <= 1.0) {

@@ -3,14 +3,14 @@ use std::cell::Cell;
 use proptest::prelude::*;
 
 use super::*;
-use crate::round::Span;
+use crate::round::TimeSpan;
 
 const HOUR: u64 = 3_600_000;
 
-fn by(selection: Selection) -> Settings {
-    Settings {
+fn by(selection: Selection) -> SelectionSettings {
+    SelectionSettings {
         by: selection,
-        ..Settings::default()
+        ..SelectionSettings::default()
     }
 }
 
@@ -43,7 +43,12 @@ impl Population for Village {
 }
 
 /// How often each client is chosen, as a share of rounds.
-fn frequencies(settings: &Settings, population: &dyn Population, count: usize, rounds: u64) -> Vec<f64> {
+fn frequencies(
+    settings: &SelectionSettings,
+    population: &dyn Population,
+    count: usize,
+    rounds: u64,
+) -> Vec<f64> {
     let mut chosen = vec![0.0; population.clients() as usize];
     for round in 0..rounds {
         for client in settings.pick(population, 11, Round(round), Time(0), count) {
@@ -189,14 +194,15 @@ fn a_thousand_of_a_million_are_chosen_by_looking_at_few() {
 
 #[test]
 fn the_configuration_is_short() {
-    let settings: Settings = serde_json::from_str(r#"{ "by": "data-size", "day": { "peak": 12 } }"#).unwrap();
+    let settings: SelectionSettings =
+        serde_json::from_str(r#"{ "by": "data-size", "day": { "peak": 12 } }"#).unwrap();
     assert_eq!(
         (settings.by, settings.day.peak, settings.day.swing),
         (Selection::DataSize, 12.0, 4.0)
     );
     assert!(settings.check().is_ok());
     assert_eq!(
-        serde_json::from_str::<Settings>("{}").unwrap().by,
+        serde_json::from_str::<SelectionSettings>("{}").unwrap().by,
         Selection::Random
     );
     for wrong in [
@@ -205,7 +211,10 @@ fn the_configuration_is_short() {
         r#"{ "day": { "most": 2 } }"#,
     ] {
         assert!(
-            serde_json::from_str::<Settings>(wrong).unwrap().check().is_err(),
+            serde_json::from_str::<SelectionSettings>(wrong)
+                .unwrap()
+                .check()
+                .is_err(),
             "{wrong}"
         );
     }
@@ -226,7 +235,7 @@ proptest! {
     ) {
         let losses = samples.iter().map(|&s| (s > 0).then_some(s as f64 - 1.0)).collect();
         let village = Village { samples, losses, busy, ..Village::default() };
-        let at = Time(0) + Span(hour * HOUR);
+        let at = Time(0) + TimeSpan(hour * HOUR);
         let chosen = by(selection).pick(&village, seed, Round(round), at, count);
         prop_assert!(chosen.len() <= count);
         prop_assert!(chosen.windows(2).all(|pair| pair[0] < pair[1]));

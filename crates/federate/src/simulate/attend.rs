@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Population, Settings};
+use super::{Population, SimulationSettings};
 use crate::client::ClientId;
 use crate::error::{Error, Result};
 use crate::round::trace::{Behaviour, Fate, Work};
 use crate::round::{
-    self, Action, Asynchronous, Digest, Engine, Event, Round, Span, Tally, Time, Upload, goal_of,
+    self, Action, Asynchronous, Digest, Engine, Round, RoundEvent, Tally, Time, TimeSpan, Upload, goal_of,
 };
 use crate::select;
 use crate::strategy::Strategy;
@@ -17,7 +17,7 @@ use crate::strategy::Strategy;
 /// Rounds in a row that may fail before the federation gives up.
 const PATIENCE: u32 = 50;
 /// How long an idle server waits before it looks for clients again.
-const PAUSE: Span = Span(600_000);
+const PAUSE: TimeSpan = TimeSpan(600_000);
 const RETRIES: u32 = 2 * 24 * 6;
 
 /// A client whose update a round takes.
@@ -126,7 +126,7 @@ impl select::Population for Known<'_> {
 /// What clients are asked to do, as far as it takes time.
 pub(super) struct Effort<'a> {
     pub(super) population: &'a dyn Population,
-    pub(super) settings: &'a Settings,
+    pub(super) settings: &'a SimulationSettings,
     pub(super) bytes_down: u64,
     pub(super) bytes_up: u64,
     /// Rows after which a client stops, whatever its epochs.
@@ -135,7 +135,7 @@ pub(super) struct Effort<'a> {
 
 impl Attendance {
     pub(super) fn new(
-        settings: &Settings,
+        settings: &SimulationSettings,
         strategy: &dyn Strategy,
         population: &dyn Population,
     ) -> Result<Attendance> {
@@ -147,7 +147,7 @@ impl Attendance {
         settings.behaviour.check()?;
         let goal = goal_of(settings.fraction, clients).min(clients as usize);
         let mut round = settings.round.clone();
-        let given = round::Settings::default();
+        let given = round::RoundSettings::default();
         for (key, is, instead) in [
             ("goal", round.goal != given.goal, "`fraction`"),
             (
@@ -184,7 +184,7 @@ impl Attendance {
         });
         round.check_for(clients)?;
         let mut engine = Engine::new(round, settings.seed)?;
-        engine.on(Time(0), Event::Population { clients });
+        engine.on(Time(0), RoundEvent::Population { clients });
         Ok(Attendance {
             engine,
             clock: Time(0),
@@ -214,7 +214,7 @@ impl Attendance {
         self.pending.values().map(|p| p.round.0).min()
     }
 
-    pub(super) fn note_losses(&mut self, settings: &Settings, losses: &[(ClientId, f64)]) {
+    pub(super) fn note_losses(&mut self, settings: &SimulationSettings, losses: &[(ClientId, f64)]) {
         if settings.selection.by == select::Selection::Loss {
             self.losses.extend(losses.iter().copied());
         }
@@ -292,7 +292,7 @@ impl Attendance {
         self.picks += 1;
         let mut actions = vec![];
         for client in clients {
-            actions.extend(self.engine.on(self.clock, Event::CheckIn { client }));
+            actions.extend(self.engine.on(self.clock, RoundEvent::CheckIn { client }));
         }
         actions
     }
@@ -305,11 +305,11 @@ impl Attendance {
             (None, None) => return None,
             (Some((at, _)), Some(wake)) if wake < at => {
                 self.clock = self.clock.max(wake);
-                return Some(self.engine.on(self.clock, Event::Tick));
+                return Some(self.engine.on(self.clock, RoundEvent::Tick));
             }
             (None, Some(wake)) => {
                 self.clock = self.clock.max(wake);
-                return Some(self.engine.on(self.clock, Event::Tick));
+                return Some(self.engine.on(self.clock, RoundEvent::Tick));
             }
             (Some(key), _) => key,
         };
@@ -318,20 +318,20 @@ impl Attendance {
         self.clock = self.clock.max(at);
         let round = pending.round;
         let event = match pending.outcome {
-            Outcome::Reports => Event::Update(Upload {
+            Outcome::Reports => RoundEvent::Update(Upload {
                 client,
                 round,
-                digest: Digest::from(self.picks << 32 ^ client.0),
+                digest: Digest::of(&(self.picks << 32 ^ client.0).to_be_bytes()),
                 bytes: effort.bytes_up,
                 samples: effort.population.samples(client),
             }),
-            Outcome::Garbage => Event::Malformed {
+            Outcome::Garbage => RoundEvent::Malformed {
                 client,
                 round,
                 reason: "a crash left garbage".into(),
             },
-            Outcome::Breaks => Event::Dropped { client },
-            Outcome::Silence => Event::Tick,
+            Outcome::Breaks => RoundEvent::Dropped { client },
+            Outcome::Silence => RoundEvent::Tick,
         };
         Some(self.engine.on(self.clock, event))
     }

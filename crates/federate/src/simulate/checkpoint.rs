@@ -12,7 +12,7 @@ use synod_core::files;
 
 use super::attend::Attendance;
 use super::state::floats;
-use super::{Settings, Simulation, Traffic};
+use super::{Simulation, SimulationSettings, Traffic};
 use crate::client::ClientId;
 use crate::error::{Error, Result};
 use crate::strategy::Server;
@@ -24,7 +24,7 @@ const LARGEST: u64 = 64 << 30;
 /// All but the vectors.
 #[derive(Serialize, Deserialize)]
 struct Meta {
-    settings: Settings,
+    settings: SimulationSettings,
     round: u64,
     traffic: Traffic,
     diverged: u64,

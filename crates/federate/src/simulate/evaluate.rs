@@ -2,7 +2,7 @@
 
 use synod_core::Random;
 use synod_core::parallel;
-use synod_nn::{Data, Measure};
+use synod_nn::{Data, Measured};
 
 use super::Simulation;
 use super::personal::{Personal, scatter};
@@ -20,14 +20,14 @@ pub struct ClientMeasure {
     /// Whose.
     pub client: ClientId,
     /// Of the shared model, or of the one of its cluster; none where clients keep a part of it to themselves.
-    pub shared: Option<Measure>,
+    pub shared: Option<Measured>,
     /// Of the client's own model, where there is one.
-    pub own: Option<Measure>,
+    pub own: Option<Measured>,
 }
 
 impl ClientMeasure {
     /// Of what the client uses: its own model, or else the shared one.
-    pub fn used(&self) -> Measure {
+    pub fn used(&self) -> Measured {
         self.own.or(self.shared).unwrap_or_default()
     }
 }
@@ -38,10 +38,10 @@ pub(super) fn shared(
     weights: &[f32],
     data: Data<'_>,
     rows: &[u32],
-) -> Result<Measure> {
+) -> Result<Measured> {
     let parts: Vec<&[u32]> = rows.chunks(CHUNK).collect();
     let count = workers.len();
-    let judge = |(first, worker): (usize, &mut Worker)| -> Result<Vec<(usize, Measure)>> {
+    let judge = |(first, worker): (usize, &mut Worker)| -> Result<Vec<(usize, Measured)>> {
         let mine = parts.iter().enumerate().skip(first).step_by(count);
         let mut judged = vec![];
         for (i, rows) in mine {
@@ -51,7 +51,9 @@ pub(super) fn shared(
     };
     let mut judged = on_all(workers, judge)?;
     judged.sort_by_key(|(i, _)| *i);
-    Ok(judged.into_iter().fold(Measure::default(), |sum, (_, m)| sum + m))
+    Ok(judged
+        .into_iter()
+        .fold(Measured::default(), |sum, (_, m)| sum + m))
 }
 
 fn on_all<T: Send>(

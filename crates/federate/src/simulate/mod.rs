@@ -22,13 +22,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use synod_nn::{Measure, Model, Schedule};
+use synod_nn::{Measured, Model, Schedule};
 
 pub use self::attack::{Attack, Harm};
 pub use self::evaluate::ClientMeasure;
 pub use self::personal::Personal;
 pub use self::population::{Population, Tables};
-pub use self::settings::{Epochs, Settings};
+pub use self::settings::{Epochs, SimulationSettings};
 
 use self::attack::Villains;
 use self::attend::{Attendance, Effort, Present};
@@ -59,7 +59,7 @@ pub struct Traffic {
 
 /// What a round came to.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Report {
+pub struct RoundReport {
     /// Its number, from 1.
     pub round: u64,
     /// Updates in the model.
@@ -83,7 +83,7 @@ pub struct Simulation<'a> {
     population: &'a dyn Population,
     model: Model,
     plan: Plan,
-    settings: Settings,
+    settings: SimulationSettings,
     strategy: Box<dyn Strategy>,
     servers: Vec<Server>,
     /// Models of the past that clients still work from, by version.
@@ -109,7 +109,7 @@ impl<'a> Simulation<'a> {
         population: &'a dyn Population,
         model: &Model,
         plan: Plan,
-        settings: Settings,
+        settings: SimulationSettings,
         threads: usize,
         folder: Option<PathBuf>,
     ) -> Result<Simulation<'a>> {
@@ -207,7 +207,7 @@ impl<'a> Simulation<'a> {
     }
 
     /// Holds one round: who comes, their work, the next model.
-    pub fn round(&mut self) -> Result<Report> {
+    pub fn round(&mut self) -> Result<RoundReport> {
         let before = *self.attendance.tally();
         let full = self.wire.bytes();
         let variates = u64::from(self.strategy.work().variates);
@@ -231,7 +231,7 @@ impl<'a> Simulation<'a> {
         self.traffic.down += happened.selected * bytes_down;
         self.traffic.up += ended.bytes + happened.in_vain() * self.upload_bytes();
         self.traffic.up_in_full += ended.updates * full;
-        Ok(Report {
+        Ok(RoundReport {
             round: self.round,
             updates: ended.updates,
             diverged: ended.diverged,
@@ -390,7 +390,7 @@ fn perturb(weights: &mut [f32], seed: u64, cluster: u64) {
 
 impl Simulation<'_> {
     /// The loss and accuracy of the shared model on rows of any data.
-    pub fn evaluate(&mut self, data: synod_nn::Data<'_>, rows: &[u32]) -> Result<Measure> {
+    pub fn evaluate(&mut self, data: synod_nn::Data<'_>, rows: &[u32]) -> Result<Measured> {
         evaluate::shared(&mut self.workers, &self.servers[0].weights, data, rows)
     }
 }

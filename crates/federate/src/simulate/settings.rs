@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::round;
 use crate::round::trace::Behaviour;
 use crate::select;
-use crate::strategy::Choice;
+use crate::strategy::StrategyChoice;
 
 /// How often a client passes over its rows in a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,7 +37,7 @@ impl Epochs {
 /// A simulated federation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Settings {
+pub struct SimulationSettings {
     /// The seed of everything random.
     pub seed: u64,
     /// The share of clients in a round; 0 for one client.
@@ -47,9 +47,9 @@ pub struct Settings {
     /// At most so many steps of a client in a round.
     pub steps: Option<usize>,
     /// What the server makes of updates.
-    pub strategy: Choice,
+    pub strategy: StrategyChoice,
     /// Who takes part.
-    pub selection: select::Settings,
+    pub selection: select::SelectionSettings,
     /// How updates travel.
     pub compression: Compression,
     /// What clients keep to themselves.
@@ -63,30 +63,30 @@ pub struct Settings {
     /// Clients that mean harm.
     pub attack: Option<Attack>,
     /// How rounds are held; the goal comes from `fraction`.
-    pub round: round::Settings,
+    pub round: round::RoundSettings,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
+impl Default for SimulationSettings {
+    fn default() -> SimulationSettings {
+        SimulationSettings {
             seed: 1,
             fraction: 0.1,
             epochs: Epochs::Fixed(1),
             steps: None,
-            strategy: Choice::default(),
-            selection: select::Settings::default(),
+            strategy: StrategyChoice::default(),
+            selection: select::SelectionSettings::default(),
             compression: Compression::default(),
             personal: Personal::default(),
             holdout: 0.0,
             trusted: 0,
             behaviour: Behaviour::default(),
             attack: None,
-            round: round::Settings::default(),
+            round: round::RoundSettings::default(),
         }
     }
 }
 
-impl Settings {
+impl SimulationSettings {
     pub(crate) fn check(&self) -> Result<()> {
         let shares = [("fraction", self.fraction, 1.0), ("holdout", self.holdout, 0.9)];
         for (name, value, most) in shares {

@@ -7,7 +7,7 @@ use synod_nn::{Data, Loss, Optimizer, zoo};
 use super::*;
 use crate::compress::{Compression, Values};
 use crate::round::trace::Behaviour;
-use crate::strategy::Choice;
+use crate::strategy::StrategyChoice;
 
 /// Points in a plane, in three classes by direction; client `k` has every `clients`-th row, or only some classes.
 struct Points {
@@ -69,7 +69,7 @@ fn plan() -> Plan {
 
 fn simulation<'a>(
     points: &'a Points,
-    settings: &Settings,
+    settings: &SimulationSettings,
     threads: usize,
     folder: Option<PathBuf>,
 ) -> Simulation<'a> {
@@ -85,11 +85,11 @@ fn accuracy(simulation: &mut Simulation<'_>, points: &Points) -> f64 {
         .accuracy()
 }
 
-fn choice(text: &str) -> Choice {
+fn choice(text: &str) -> StrategyChoice {
     serde_json::from_str(text).expect("a strategy")
 }
 
-fn every_strategy() -> Vec<Choice> {
+fn every_strategy() -> Vec<StrategyChoice> {
     let names = [
         "fedavg",
         "fedsgd",
@@ -130,19 +130,19 @@ fn rough() -> Behaviour {
 fn every_strategy_learns_and_any_number_of_threads_gives_the_same_bits() {
     let points = Points::new(20, false);
     for strategy in every_strategy() {
-        let settings = Settings {
+        let settings = SimulationSettings {
             fraction: 0.4,
             strategy: strategy.clone(),
             behaviour: rough(),
             trusted: 60,
-            ..Settings::default()
+            ..SimulationSettings::default()
         };
         let mut runs: Vec<Simulation<'_>> = [1, 3]
             .map(|threads| simulation(&points, &settings, threads, None))
             .into();
         let before = accuracy(&mut runs[0], &points);
         for _ in 0..30 {
-            let reports: Vec<Report> = runs.iter_mut().map(|s| s.round().expect("a round")).collect();
+            let reports: Vec<RoundReport> = runs.iter_mut().map(|s| s.round().expect("a round")).collect();
             assert_eq!(reports[0], reports[1], "{strategy:?}");
         }
         assert_eq!(runs[0].weights(), runs[1].weights(), "{strategy:?}");
@@ -164,17 +164,17 @@ fn a_federation_goes_on_from_a_checkpoint_to_the_same_bits() {
         ("\"fedavg\"", Personal::Ifca { clusters: 2 }),
     ] {
         let folder = tempfile::tempdir().expect("a folder");
-        let settings = Settings {
+        let settings = SimulationSettings {
             fraction: 0.5,
             strategy: choice(strategy),
             behaviour: rough(),
             compression: Compression::new(Values::OneBit),
             personal,
-            ..Settings::default()
+            ..SimulationSettings::default()
         };
         let states = |name: &str| Some(folder.path().join(name));
         let mut whole = simulation(&points, &settings, 2, states("whole"));
-        let expected: Vec<Report> = (0..9).map(|_| whole.round().expect("a round")).collect();
+        let expected: Vec<RoundReport> = (0..9).map(|_| whole.round().expect("a round")).collect();
         let file = folder.path().join("checkpoint.safetensors");
         let mut first = simulation(&points, &settings, 1, states("states"));
         (0..4).for_each(|_| assert!(first.round().is_ok()));
@@ -184,7 +184,7 @@ fn a_federation_goes_on_from_a_checkpoint_to_the_same_bits() {
         drop(first);
         let mut second = simulation(&points, &settings, 2, states("states"));
         assert_eq!(second.restore(&file).expect("restored"), "here");
-        let rest: Vec<Report> = (0..5).map(|_| second.round().expect("a round")).collect();
+        let rest: Vec<RoundReport> = (0..5).map(|_| second.round().expect("a round")).collect();
         assert_eq!(rest, expected[4..], "{strategy}");
         assert_eq!(second.weights(), whole.weights(), "{strategy}");
     }
@@ -195,12 +195,12 @@ fn checkpoints_that_are_damaged_or_of_other_settings_are_refused() {
     let points = Points::new(4, false);
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("checkpoint.safetensors");
-    let mut saved = simulation(&points, &Settings::default(), 1, None);
+    let mut saved = simulation(&points, &SimulationSettings::default(), 1, None);
     saved.round().expect("a round");
     saved.save(&file, "").expect("saved");
-    let other = Settings {
+    let other = SimulationSettings {
         seed: 2,
-        ..Settings::default()
+        ..SimulationSettings::default()
     };
     let said = simulation(&points, &other, 1, None)
         .restore(&file)
@@ -211,7 +211,7 @@ fn checkpoints_that_are_damaged_or_of_other_settings_are_refused() {
     for cut in [0, 7, 100, bytes.len() - 1] {
         std::fs::write(&file, &bytes[..cut]).expect("written");
         assert!(
-            simulation(&points, &Settings::default(), 1, None)
+            simulation(&points, &SimulationSettings::default(), 1, None)
                 .restore(&file)
                 .is_err(),
             "{cut} bytes"
@@ -223,19 +223,19 @@ fn checkpoints_that_are_damaged_or_of_other_settings_are_refused() {
 fn zero_pulls_and_variates_are_fedavg_bit_for_bit() {
     let points = Points::new(6, true);
     let run = |strategy: &str| {
-        let settings = Settings {
+        let settings = SimulationSettings {
             fraction: 1.0,
             strategy: choice(strategy),
-            ..Settings::default()
+            ..SimulationSettings::default()
         };
         let mut simulation = simulation(&points, &settings, 1, None);
         let rounds = if strategy.contains("scaffold") { 1 } else { 3 };
         (0..rounds).for_each(|_| assert!(simulation.round().is_ok()));
         simulation.weights().to_vec()
     };
-    let settings = Settings {
+    let settings = SimulationSettings {
         fraction: 1.0,
-        ..Settings::default()
+        ..SimulationSettings::default()
     };
     let mut plain = simulation(&points, &settings, 1, None);
     plain.round().expect("a round");
@@ -267,10 +267,10 @@ fn one_round_of_all_clients_with_all_their_rows_is_one_step_on_all_rows() {
         .expect("a step");
     assert_eq!(central.steps, 1);
     for strategy in ["\"fedavg\"", "\"fedsgd\""] {
-        let settings = Settings {
+        let settings = SimulationSettings {
             fraction: 1.0,
             strategy: choice(strategy),
-            ..Settings::default()
+            ..SimulationSettings::default()
         };
         let mut federation =
             Simulation::new(&points, &model, whole, settings, 2, None).expect("a federation");
@@ -296,7 +296,7 @@ fn who_is_selected_how_long_it_works_and_what_it_sends_are_all_learnt_from() {
         .enumerate()
         .flat_map(|s| compressions.map(|c| (s, c)))
     {
-        let settings: Settings = serde_json::from_str(&format!(
+        let settings: SimulationSettings = serde_json::from_str(&format!(
             r#"{{"fraction": 0.4, "epochs": {{"least": 1, "most": 4}}, "selection": {{"by": "{}"}}, "compression": {compression}}}"#,
             i.1
         ))
@@ -305,7 +305,7 @@ fn who_is_selected_how_long_it_works_and_what_it_sends_are_all_learnt_from() {
             .map(|threads| simulation(&points, &settings, threads, None))
             .into();
         for _ in 0..25 {
-            let reports: Vec<Report> = runs.iter_mut().map(|s| s.round().expect("a round")).collect();
+            let reports: Vec<RoundReport> = runs.iter_mut().map(|s| s.round().expect("a round")).collect();
             assert_eq!(reports[0], reports[1]);
         }
         assert_eq!(runs[0].weights(), runs[1].weights());
@@ -325,8 +325,8 @@ fn the_rate_follows_its_schedule_from_round_to_round() {
             optimizer: Optimizer::sgd(0.2).with_schedule(schedule),
             ..plan()
         };
-        let mut simulation =
-            Simulation::new(&points, &model, plan, Settings::default(), 1, None).expect("a federation");
+        let mut simulation = Simulation::new(&points, &model, plan, SimulationSettings::default(), 1, None)
+            .expect("a federation");
         let mut moved = vec![];
         for _ in 0..4 {
             let before = simulation.weights().to_vec();

@@ -3,14 +3,14 @@
 use std::ops::Range;
 
 use super::personal::{gather, scatter};
-use crate::compress::{Compression, Layout, decode_into};
+use crate::compress::{Compression, UpdateLayout, decode_into};
 use crate::error::Result;
 
 /// The places of a model that travel, and how updates of them are laid out.
 pub(super) struct Wire {
     /// None if all of the model travels.
     shared: Option<Vec<Range<usize>>>,
-    layout: Layout,
+    layout: UpdateLayout,
 }
 
 /// How one client's update is encoded.
@@ -32,7 +32,7 @@ impl Wire {
             })
             .collect();
         Ok(Wire {
-            layout: Layout::new(&packed)?,
+            layout: UpdateLayout::new(&packed)?,
             shared: (!private.is_empty()).then(|| shared.cloned().collect()),
         })
     }

@@ -10,10 +10,10 @@ use synod_nn::Data;
 use super::personal::{Personal, gather, scatter};
 use super::state::{State, States};
 use super::wire::{Encoding, Wire};
-use super::{Attack, Harm, Population, Settings};
+use super::{Attack, Harm, Population, SimulationSettings};
 use crate::client::{ClientId, Examples, Plan, Task, Worker};
 use crate::error::{Error, Result};
-use crate::strategy::{Server, Strategy, Update};
+use crate::strategy::{ClientUpdate, Server, Strategy};
 use crate::sum::largest;
 
 /// Purposes of random numbers.
@@ -35,7 +35,7 @@ pub(super) struct Job {
 
 /// What came of a job.
 pub(super) struct Done {
-    pub(super) update: Update,
+    pub(super) update: ClientUpdate,
     pub(super) state: Option<State>,
     pub(super) cluster: usize,
     pub(super) bytes: u64,
@@ -45,7 +45,7 @@ pub(super) struct Done {
 /// What all clients' work has in common.
 pub(super) struct Office<'a> {
     pub(super) population: &'a dyn Population,
-    pub(super) settings: &'a Settings,
+    pub(super) settings: &'a SimulationSettings,
     pub(super) plan: &'a Plan,
     pub(super) strategy: &'a dyn Strategy,
     pub(super) servers: &'a [Server],
@@ -64,7 +64,7 @@ pub(super) struct Office<'a> {
 pub(super) fn divide(
     population: &dyn Population,
     client: ClientId,
-    settings: &Settings,
+    settings: &SimulationSettings,
     seed: u64,
 ) -> (Vec<u32>, Vec<u32>) {
     let mut rows = vec![];
@@ -164,7 +164,7 @@ impl Office<'_> {
             job.models[cluster].iter().zip(now).map(|(a, b)| a - b).collect()
         });
         Ok(Done {
-            update: Update {
+            update: ClientUpdate {
                 client,
                 samples: rows.len() as u64,
                 steps: self.effective(trained.steps),

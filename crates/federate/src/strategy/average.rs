@@ -1,9 +1,9 @@
 //! Weighted means of updates, and what is one but for the work or the weights.
 
-use super::{Gathering, Server, Share, Strategy, Update, Work, advance, norm, setting};
+use super::{ClientUpdate, Gathering, Server, Share, Strategy, Work, advance, norm, setting};
 use crate::error::Result;
 
-fn samples(update: &Update) -> f64 {
+fn samples(update: &ClientUpdate) -> f64 {
     update.samples as f64
 }
 
@@ -63,7 +63,7 @@ impl Strategy for Nova {
         "fednova"
     }
 
-    fn share(&self, _: &Server, update: &Update) -> Result<Share> {
+    fn share(&self, _: &Server, update: &ClientUpdate) -> Result<Share> {
         let (n, steps) = (samples(update), update.steps);
         setting(steps > 0.0, || {
             format!("the update of {} has no steps behind it", update.client)
@@ -100,7 +100,7 @@ impl Strategy for Clipped {
         "norm-clipping"
     }
 
-    fn share(&self, _: &Server, update: &Update) -> Result<Share> {
+    fn share(&self, _: &Server, update: &ClientUpdate) -> Result<Share> {
         let (n, length) = (samples(update), norm(&update.delta));
         Ok(Share {
             delta: if length > self.norm {

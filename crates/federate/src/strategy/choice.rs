@@ -3,8 +3,8 @@
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{
-    Adaptive, Buffered, Bulyan, Clipped, Fair, GeometricMedian, Kind, Krum, Median, Mixed, Momentum, Nova,
-    Plain, Proximal, Scaffold, SingleStep, Strategy, TrimmedMean, Trust, setting,
+    AdaptiveStep, Buffered, Bulyan, Clipped, Fair, GeometricMedian, Krum, MeanOfSquares, Median, Mixed,
+    Momentum, Nova, Plain, Proximal, Scaffold, SingleStep, Strategy, TrimmedMean, Trust, setting,
 };
 use crate::error::Result;
 
@@ -12,7 +12,7 @@ use crate::error::Result;
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 #[allow(missing_docs, reason = "the settings are those of the strategies' own types")]
-pub enum Choice {
+pub enum StrategyChoice {
     #[default]
     Fedavg,
     Fedsgd,
@@ -109,8 +109,8 @@ enum Written {
     Table(Box<Table>),
 }
 
-impl<'de> Deserialize<'de> for Choice {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Choice, D::Error> {
+impl<'de> Deserialize<'de> for StrategyChoice {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<StrategyChoice, D::Error> {
         let table = match Written::deserialize(from)? {
             Written::Name(kind) => Table {
                 kind,
@@ -149,36 +149,36 @@ impl Table {
             .collect()
     }
 
-    fn choose(self) -> std::result::Result<Choice, String> {
+    fn choose(self) -> std::result::Result<StrategyChoice, String> {
         let malicious = self.malicious.unwrap_or(1);
-        let (choice, takes): (Choice, &[&str]) = match self.kind.as_str() {
-            "fedavg" => (Choice::Fedavg, &[]),
-            "fedsgd" => (Choice::Fedsgd, &[]),
+        let (choice, takes): (StrategyChoice, &[&str]) = match self.kind.as_str() {
+            "fedavg" => (StrategyChoice::Fedavg, &[]),
+            "fedsgd" => (StrategyChoice::Fedsgd, &[]),
             "fedprox" => (
-                Choice::Fedprox {
+                StrategyChoice::Fedprox {
                     mu: self.mu.unwrap_or(0.01),
                 },
                 &["mu"],
             ),
             "fedavgm" => {
                 let (rate, momentum) = (self.rate.unwrap_or(1.0), self.momentum.unwrap_or(0.9));
-                (Choice::Fedavgm { rate, momentum }, &["rate", "momentum"])
+                (StrategyChoice::Fedavgm { rate, momentum }, &["rate", "momentum"])
             }
             "fedadagrad" => {
                 let (rate, tau) = (self.rate.unwrap_or(0.1), self.tau.unwrap_or(1e-3));
-                (Choice::Fedadagrad { rate, tau }, &["rate", "tau"])
+                (StrategyChoice::Fedadagrad { rate, tau }, &["rate", "tau"])
             }
             "fedadam" | "fedyogi" => {
                 let (beta1, beta2) = (self.beta1.unwrap_or(0.9), self.beta2.unwrap_or(0.99));
                 let (rate, tau) = (self.rate.unwrap_or(0.01), self.tau.unwrap_or(1e-3));
                 let choice = match self.kind == "fedadam" {
-                    true => Choice::Fedadam {
+                    true => StrategyChoice::Fedadam {
                         rate,
                         beta1,
                         beta2,
                         tau,
                     },
-                    false => Choice::Fedyogi {
+                    false => StrategyChoice::Fedyogi {
                         rate,
                         beta1,
                         beta2,
@@ -188,14 +188,14 @@ impl Table {
                 (choice, &["rate", "beta1", "beta2", "tau"])
             }
             "scaffold" => (
-                Choice::Scaffold {
+                StrategyChoice::Scaffold {
                     rate: self.rate.unwrap_or(1.0),
                 },
                 &["rate"],
             ),
-            "fednova" => (Choice::Fednova, &[]),
+            "fednova" => (StrategyChoice::Fednova, &[]),
             "q-fedavg" => (
-                Choice::QFedavg {
+                StrategyChoice::QFedavg {
                     q: self.q.unwrap_or(0.2),
                 },
                 &["q"],
@@ -204,7 +204,7 @@ impl Table {
                 let (buffer, rate) = (self.buffer.unwrap_or(10), self.rate.unwrap_or(1.0));
                 let staleness = self.staleness.unwrap_or(20);
                 (
-                    Choice::Fedbuff {
+                    StrategyChoice::Fedbuff {
                         buffer,
                         rate,
                         staleness,
@@ -216,7 +216,7 @@ impl Table {
                 let (mixing, power) = (self.mixing.unwrap_or(0.6), self.power.unwrap_or(0.5));
                 let staleness = self.staleness.unwrap_or(20);
                 (
-                    Choice::Fedasync {
+                    StrategyChoice::Fedasync {
                         mixing,
                         power,
                         staleness,
@@ -224,32 +224,35 @@ impl Table {
                     &["mixing", "power", "staleness"],
                 )
             }
-            "median" => (Choice::Median, &[]),
+            "median" => (StrategyChoice::Median, &[]),
             "trimmed-mean" => (
-                Choice::TrimmedMean {
+                StrategyChoice::TrimmedMean {
                     cut: self.cut.unwrap_or(0.2),
                 },
                 &["cut"],
             ),
-            "krum" => (Choice::Krum { malicious }, &["malicious"]),
+            "krum" => (StrategyChoice::Krum { malicious }, &["malicious"]),
             "multi-krum" => {
                 let keep = self.keep.unwrap_or(5);
-                (Choice::MultiKrum { malicious, keep }, &["malicious", "keep"])
+                (
+                    StrategyChoice::MultiKrum { malicious, keep },
+                    &["malicious", "keep"],
+                )
             }
-            "bulyan" => (Choice::Bulyan { malicious }, &["malicious"]),
+            "bulyan" => (StrategyChoice::Bulyan { malicious }, &["malicious"]),
             "geometric-median" => (
-                Choice::GeometricMedian {
+                StrategyChoice::GeometricMedian {
                     steps: self.steps.unwrap_or(32),
                 },
                 &["steps"],
             ),
             "norm-clipping" => (
-                Choice::NormClipping {
+                StrategyChoice::NormClipping {
                     norm: self.norm.unwrap_or(1.0),
                 },
                 &["norm"],
             ),
-            "fltrust" => (Choice::Fltrust, &[]),
+            "fltrust" => (StrategyChoice::Fltrust, &[]),
             other => {
                 return Err(format!(
                     "unknown strategy {other:?}; there are {}",
@@ -294,7 +297,7 @@ const KINDS: [&str; 20] = [
     "fltrust",
 ];
 
-impl Choice {
+impl StrategyChoice {
     /// The strategy, for clients that learn at `rate`.
     pub fn build(&self, client_rate: f64) -> Result<Box<dyn Strategy>> {
         let positive = |name: &str, value: f64| {
@@ -310,7 +313,7 @@ impl Choice {
                     format!("`{name}` must be in 0..1, not {beta}")
                 })?;
             }
-            Ok::<_, crate::Error>(Box::new(Adaptive {
+            Ok::<_, crate::Error>(Box::new(AdaptiveStep {
                 kind,
                 rate,
                 beta1,
@@ -319,47 +322,49 @@ impl Choice {
             }) as Box<dyn Strategy>)
         };
         Ok(match *self {
-            Choice::Fedavg => Box::new(Plain),
-            Choice::Fedsgd => Box::new(SingleStep),
-            Choice::Fedprox { mu } => {
+            StrategyChoice::Fedavg => Box::new(Plain),
+            StrategyChoice::Fedsgd => Box::new(SingleStep),
+            StrategyChoice::Fedprox { mu } => {
                 setting(mu >= 0.0 && mu.is_finite(), || {
                     format!("`mu` must not be below 0, as {mu} is")
                 })?;
                 Box::new(Proximal { mu })
             }
-            Choice::Fedavgm { rate, momentum } => {
+            StrategyChoice::Fedavgm { rate, momentum } => {
                 positive("rate", rate)?;
                 setting((0.0..1.0).contains(&momentum), || {
                     format!("`momentum` must be in 0..1, not {momentum}")
                 })?;
                 Box::new(Momentum { rate, momentum })
             }
-            Choice::Fedadagrad { rate, tau } => adaptive(Kind::Adagrad, rate, 0.0, 0.0, tau)?,
-            Choice::Fedadam {
+            StrategyChoice::Fedadagrad { rate, tau } => {
+                adaptive(MeanOfSquares::Adagrad, rate, 0.0, 0.0, tau)?
+            }
+            StrategyChoice::Fedadam {
                 rate,
                 beta1,
                 beta2,
                 tau,
-            } => adaptive(Kind::Adam, rate, beta1, beta2, tau)?,
-            Choice::Fedyogi {
+            } => adaptive(MeanOfSquares::Adam, rate, beta1, beta2, tau)?,
+            StrategyChoice::Fedyogi {
                 rate,
                 beta1,
                 beta2,
                 tau,
-            } => adaptive(Kind::Yogi, rate, beta1, beta2, tau)?,
-            Choice::Scaffold { rate } => {
+            } => adaptive(MeanOfSquares::Yogi, rate, beta1, beta2, tau)?,
+            StrategyChoice::Scaffold { rate } => {
                 positive("rate", rate)?;
                 Box::new(Scaffold { rate })
             }
-            Choice::Fednova => Box::new(Nova),
-            Choice::QFedavg { q } => {
+            StrategyChoice::Fednova => Box::new(Nova),
+            StrategyChoice::QFedavg { q } => {
                 setting(q >= 0.0 && q.is_finite(), || {
                     format!("`q` must not be below 0, as {q} is")
                 })?;
                 positive("the clients' rate", client_rate)?;
                 Box::new(Fair { q, rate: client_rate })
             }
-            Choice::Fedbuff {
+            StrategyChoice::Fedbuff {
                 buffer,
                 rate,
                 staleness,
@@ -372,7 +377,7 @@ impl Choice {
                     staleness,
                 })
             }
-            Choice::Fedasync {
+            StrategyChoice::Fedasync {
                 mixing,
                 power,
                 staleness,
@@ -389,28 +394,28 @@ impl Choice {
                     staleness,
                 })
             }
-            Choice::Median => Box::new(Median),
-            Choice::TrimmedMean { cut } => {
+            StrategyChoice::Median => Box::new(Median),
+            StrategyChoice::TrimmedMean { cut } => {
                 setting((0.0..0.5).contains(&cut), || {
                     format!("`cut` must be in 0..0.5, not {cut}")
                 })?;
                 Box::new(TrimmedMean { cut })
             }
-            Choice::Krum { malicious } => Box::new(Krum { malicious, keep: 1 }),
-            Choice::MultiKrum { malicious, keep } => {
+            StrategyChoice::Krum { malicious } => Box::new(Krum { malicious, keep: 1 }),
+            StrategyChoice::MultiKrum { malicious, keep } => {
                 setting(keep > 0, || "`keep` must be 1 or more".into())?;
                 Box::new(Krum { malicious, keep })
             }
-            Choice::Bulyan { malicious } => Box::new(Bulyan { malicious }),
-            Choice::GeometricMedian { steps } => Box::new(GeometricMedian {
+            StrategyChoice::Bulyan { malicious } => Box::new(Bulyan { malicious }),
+            StrategyChoice::GeometricMedian { steps } => Box::new(GeometricMedian {
                 steps,
                 smallest: 1e-6,
             }),
-            Choice::NormClipping { norm } => {
+            StrategyChoice::NormClipping { norm } => {
                 positive("norm", norm)?;
                 Box::new(Clipped { norm })
             }
-            Choice::Fltrust => Box::new(Trust),
+            StrategyChoice::Fltrust => Box::new(Trust),
         })
     }
 }

@@ -1,6 +1,6 @@
 //! q-FedAvg (Li et al., 2020): clients with a higher loss count more.
 
-use super::{Server, Share, Strategy, Update, Work, norm};
+use super::{ClientUpdate, Server, Share, Strategy, Work, norm};
 use crate::error::Result;
 
 /// Keeps a loss of zero from becoming infinite under a negative power.
@@ -28,7 +28,7 @@ impl Strategy for Fair {
         }
     }
 
-    fn share(&self, _: &Server, update: &Update) -> Result<Share> {
+    fn share(&self, _: &Server, update: &ClientUpdate) -> Result<Share> {
         let (curvature, loss) = (1.0 / self.rate, update.loss + TINY);
         let gradient = curvature * norm(&update.delta);
         let delta = curvature * loss.powf(self.q);

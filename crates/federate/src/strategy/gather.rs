@@ -1,6 +1,6 @@
 //! What a round has gathered so far.
 
-use super::{Need, Server, Strategy, Update, setting};
+use super::{ClientUpdate, Need, Server, Strategy, setting};
 use crate::error::{Error, Result};
 use crate::sum::{ExactSum, largest};
 
@@ -12,7 +12,7 @@ pub struct Gathering {
     delta: Option<ExactSum>,
     variate: Option<ExactSum>,
     scalars: ExactSum,
-    every: Vec<Update>,
+    every: Vec<ClientUpdate>,
     len: usize,
 }
 
@@ -50,7 +50,7 @@ impl Gathering {
     }
 
     /// Adds an update; one that does not fit is refused and changes nothing.
-    pub fn add(&mut self, strategy: &dyn Strategy, server: &Server, update: &Update) -> Result<()> {
+    pub fn add(&mut self, strategy: &dyn Strategy, server: &Server, update: &ClientUpdate) -> Result<()> {
         self.check(update)?;
         if self.need == Need::Every {
             self.every.push(update.clone());
@@ -87,7 +87,7 @@ impl Gathering {
         self.scalars.add_numbers(&share.scalars)
     }
 
-    fn check(&self, update: &Update) -> Result<()> {
+    fn check(&self, update: &ClientUpdate) -> Result<()> {
         let vectors = [
             Some(&update.delta),
             update.variate.as_ref(),
@@ -141,11 +141,11 @@ impl Gathering {
     }
 
     /// Every update, in the order of clients.
-    pub(super) fn every(&self) -> Result<Vec<&Update>> {
+    pub(super) fn every(&self) -> Result<Vec<&ClientUpdate>> {
         setting(!self.every.is_empty(), || {
             "there are no updates to combine".into()
         })?;
-        let mut every: Vec<&Update> = self.every.iter().collect();
+        let mut every: Vec<&ClientUpdate> = self.every.iter().collect();
         every.sort_by_key(|u| u.client);
         Ok(every)
     }

@@ -4,13 +4,13 @@
 //! the memory of a few models, whatever the number of clients; robust ones that compare updates need all of them.
 //!
 //! ```
-//! use synod_federate::strategy::{Gathering, Plain, Server, Strategy, Update};
+//! use synod_federate::strategy::{Gathering, Plain, Server, Strategy, ClientUpdate};
 //! use synod_federate::ClientId;
 //!
 //! let mut server = Server::new(vec![1.0, 1.0], 2);
 //! let mut gathering = Gathering::begin(&Plain, &server);
-//! gathering.add(&Plain, &server, &Update::new(ClientId(0), 30, vec![1.0, 0.0]))?;
-//! gathering.add(&Plain, &server, &Update::new(ClientId(1), 10, vec![0.0, 4.0]))?;
+//! gathering.add(&Plain, &server, &ClientUpdate::new(ClientId(0), 30, vec![1.0, 0.0]))?;
+//! gathering.add(&Plain, &server, &ClientUpdate::new(ClientId(1), 10, vec![0.0, 4.0]))?;
 //! Plain.step(&mut server, &gathering)?;
 //! assert_eq!(server.weights, [1.75, 2.0]);
 //! # Ok::<(), synod_federate::Error>(())
@@ -30,10 +30,10 @@ mod variates;
 use serde::{Deserialize, Serialize};
 
 pub use self::average::{Clipped, Nova, Plain, Proximal, SingleStep};
-pub use self::choice::Choice;
+pub use self::choice::StrategyChoice;
 pub use self::fair::Fair;
 pub use self::gather::Gathering;
-pub use self::optimise::{Adaptive, Kind, Momentum};
+pub use self::optimise::{AdaptiveStep, MeanOfSquares, Momentum};
 pub use self::robust::{GeometricMedian, Median, TrimmedMean};
 pub use self::select_updates::{Bulyan, Krum};
 pub use self::stale::{Buffered, Mixed};
@@ -45,7 +45,7 @@ use crate::error::{Error, Result};
 
 /// What one client sends after its work.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Update {
+pub struct ClientUpdate {
     /// Who did the work.
     pub client: ClientId,
     /// The rows it trained on.
@@ -64,10 +64,10 @@ pub struct Update {
     pub origin: Option<Vec<f32>>,
 }
 
-impl Update {
+impl ClientUpdate {
     /// An update of one step, from the model of today.
-    pub fn new(client: ClientId, samples: u64, delta: Vec<f32>) -> Update {
-        Update {
+    pub fn new(client: ClientId, samples: u64, delta: Vec<f32>) -> ClientUpdate {
+        ClientUpdate {
             client,
             samples,
             steps: 1.0,
@@ -188,7 +188,7 @@ pub trait Strategy: Send + Sync {
     }
 
     /// What an update counts in the sums: its samples, unless the strategy says otherwise.
-    fn share(&self, _server: &Server, update: &Update) -> Result<Share> {
+    fn share(&self, _server: &Server, update: &ClientUpdate) -> Result<Share> {
         Ok(Share::weight(update.samples as f64))
     }
 

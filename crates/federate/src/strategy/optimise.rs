@@ -32,7 +32,7 @@ impl Strategy for Momentum {
 
 /// How an adaptive server follows the mean of squares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum MeanOfSquares {
     /// Their sum.
     Adagrad,
     /// A mean that forgets, corrected for its beginning.
@@ -43,9 +43,9 @@ pub enum Kind {
 
 /// FedAdagrad, FedAdam and FedYogi: every weight has a step of its own.
 #[derive(Clone, Copy, Debug)]
-pub struct Adaptive {
+pub struct AdaptiveStep {
     /// Which.
-    pub kind: Kind,
+    pub kind: MeanOfSquares,
     /// The server's learning rate.
     pub rate: f64,
     /// What remains of the mean.
@@ -56,22 +56,22 @@ pub struct Adaptive {
     pub tau: f64,
 }
 
-impl Adaptive {
+impl AdaptiveStep {
     /// The square's new mean.
     fn square(&self, v: f64, d: f64) -> f64 {
         let s = d * d;
         match self.kind {
-            Kind::Adagrad => v + s,
-            Kind::Adam => self.beta2 * v + (1.0 - self.beta2) * s,
-            Kind::Yogi if v == s => v,
-            Kind::Yogi => v - (1.0 - self.beta2) * s * (v - s).signum(),
+            MeanOfSquares::Adagrad => v + s,
+            MeanOfSquares::Adam => self.beta2 * v + (1.0 - self.beta2) * s,
+            MeanOfSquares::Yogi if v == s => v,
+            MeanOfSquares::Yogi => v - (1.0 - self.beta2) * s * (v - s).signum(),
         }
     }
 
     fn rate(&self, version: u64) -> f64 {
         match self.kind {
             // Versions count from 0 here, and the correction begins as if one step had been taken.
-            Kind::Adam => {
+            MeanOfSquares::Adam => {
                 let t = version as f64 + 2.0;
                 self.rate * (1.0 - self.beta2.powf(t)).sqrt() / (1.0 - self.beta1.powf(t))
             }
@@ -80,19 +80,19 @@ impl Adaptive {
     }
 }
 
-impl Strategy for Adaptive {
+impl Strategy for AdaptiveStep {
     fn name(&self) -> &'static str {
         match self.kind {
-            Kind::Adagrad => "fedadagrad",
-            Kind::Adam => "fedadam",
-            Kind::Yogi => "fedyogi",
+            MeanOfSquares::Adagrad => "fedadagrad",
+            MeanOfSquares::Adam => "fedadam",
+            MeanOfSquares::Yogi => "fedyogi",
         }
     }
 
     fn step(&self, server: &mut Server, gathered: &Gathering) -> Result<()> {
         let sums = gathered.sums()?;
         let rate = self.rate(server.version);
-        let beta1 = if self.kind == Kind::Adagrad {
+        let beta1 = if self.kind == MeanOfSquares::Adagrad {
             0.0
         } else {
             self.beta1

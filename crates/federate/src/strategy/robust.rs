@@ -1,10 +1,13 @@
 //! Middles of updates instead of means: a few wild updates do not move them.
 
-use super::{Gathering, Need, Server, Strategy, Update, advance, norm, setting};
+use super::{ClientUpdate, Gathering, Need, Server, Strategy, advance, norm, setting};
 use crate::error::Result;
 
 /// Combines every coordinate's values, given in the order of clients, into one.
-pub(super) fn by_coordinate(updates: &[&Update], mut combine: impl FnMut(&mut [f32]) -> f64) -> Vec<f64> {
+pub(super) fn by_coordinate(
+    updates: &[&ClientUpdate],
+    mut combine: impl FnMut(&mut [f32]) -> f64,
+) -> Vec<f64> {
     let len = updates.first().map_or(0, |u| u.delta.len());
     let mut values = vec![0.0f32; updates.len()];
     let coordinate = |i: usize| {
@@ -122,7 +125,7 @@ impl Strategy for GeometricMedian {
     }
 }
 
-fn weighted(updates: &[&Update], weights: &[f64]) -> Vec<f64> {
+fn weighted(updates: &[&ClientUpdate], weights: &[f64]) -> Vec<f64> {
     let total: f64 = weights.iter().sum();
     let mut mean = vec![0.0; updates.first().map_or(0, |u| u.delta.len())];
     for (update, weight) in updates.iter().zip(weights) {

@@ -1,7 +1,7 @@
 //! Krum, Multi-Krum (Blanchard et al., 2017) and Bulyan (El Mhamdi et al., 2018): updates that lie close to others.
 
 use super::robust::{by_coordinate, median};
-use super::{Gathering, Need, Server, Strategy, Update, advance, setting};
+use super::{ClientUpdate, Gathering, Need, Server, Strategy, advance, setting};
 use crate::error::Result;
 
 /// The mean, weighted by samples, of the updates that are closest to their neighbours.
@@ -86,7 +86,7 @@ impl Strategy for Bulyan {
 }
 
 /// The `keep` updates with the least sum of squared distances to their nearest neighbours; of equals the first clients'.
-fn closest(updates: Vec<&Update>, malicious: usize, keep: usize) -> Vec<&Update> {
+fn closest(updates: Vec<&ClientUpdate>, malicious: usize, keep: usize) -> Vec<&ClientUpdate> {
     let n = updates.len();
     let mut squares = vec![0.0; n * n];
     for i in 0..n {
@@ -101,7 +101,7 @@ fn closest(updates: Vec<&Update>, malicious: usize, keep: usize) -> Vec<&Update>
         others.sort_by(f64::total_cmp);
         others.iter().take(neighbours).sum()
     };
-    let mut ranked: Vec<(f64, &Update)> = updates
+    let mut ranked: Vec<(f64, &ClientUpdate)> = updates
         .into_iter()
         .enumerate()
         .map(|(i, u)| (score(i), u))

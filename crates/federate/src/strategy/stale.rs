@@ -1,6 +1,6 @@
 //! Where clients do not wait for each other: updates count less the older the model they began with.
 
-use super::{Asynchronous, Gathering, Server, Share, Strategy, Update, Work, advance};
+use super::{Asynchronous, ClientUpdate, Gathering, Server, Share, Strategy, Work, advance};
 use crate::error::Result;
 
 /// FedBuff (Nguyen et al., 2022): a step after every few updates, whoever they come from.
@@ -19,7 +19,7 @@ impl Strategy for Buffered {
         "fedbuff"
     }
 
-    fn share(&self, _: &Server, update: &Update) -> Result<Share> {
+    fn share(&self, _: &Server, update: &ClientUpdate) -> Result<Share> {
         Ok(Share {
             delta: 1.0 / (1.0 + update.staleness as f64).sqrt(),
             ..Share::weight(1.0)
@@ -64,7 +64,7 @@ impl Strategy for Mixed {
         }
     }
 
-    fn share(&self, _: &Server, update: &Update) -> Result<Share> {
+    fn share(&self, _: &Server, update: &ClientUpdate) -> Result<Share> {
         let share = self.mixing * (1.0 + update.staleness as f64).powf(-self.power);
         Ok(Share {
             delta: share,

@@ -2,22 +2,22 @@ use synod_core::Random;
 
 use super::*;
 
-fn update(client: u64, samples: u64, delta: &[f32]) -> Update {
-    Update::new(ClientId(client), samples, delta.to_vec())
+fn update(client: u64, samples: u64, delta: &[f32]) -> ClientUpdate {
+    ClientUpdate::new(ClientId(client), samples, delta.to_vec())
 }
 
-fn random_updates(seed: u64, count: u64, len: usize) -> Vec<Update> {
+fn random_updates(seed: u64, count: u64, len: usize) -> Vec<ClientUpdate> {
     let one = |client: u64| {
         let mut random = Random::new(seed, &[client]);
         let delta = (0..len).map(|_| random.normal() as f32).collect();
         let variate = (0..len).map(|_| random.normal() as f32).collect();
-        Update {
+        ClientUpdate {
             steps: 1.0 + random.below(9) as f64,
             loss: random.uniform(),
             staleness: random.below(4),
             variate: Some(variate),
             origin: Some(vec![0.25; len]),
-            ..Update::new(ClientId(client), 1 + random.below(100), delta)
+            ..ClientUpdate::new(ClientId(client), 1 + random.below(100), delta)
         }
     };
     (0..count).map(one).collect()
@@ -47,13 +47,13 @@ fn all() -> Vec<Box<dyn Strategy>> {
         "\"fltrust\"",
     ];
     let build = |name: &&str| {
-        let choice: Choice = serde_json::from_str(name).expect("a strategy");
+        let choice: StrategyChoice = serde_json::from_str(name).expect("a strategy");
         choice.build(0.1).expect("built")
     };
     names.iter().map(build).collect()
 }
 
-fn run(strategy: &dyn Strategy, rounds: &[Vec<Update>]) -> Server {
+fn run(strategy: &dyn Strategy, rounds: &[Vec<ClientUpdate>]) -> Server {
     let len = rounds[0][0].delta.len();
     let mut server = Server::new(vec![0.5; len], 20);
     for updates in rounds {
@@ -135,7 +135,7 @@ fn averages_are_weighted_by_samples() {
 #[test]
 fn fednova_undoes_unequal_numbers_of_steps() {
     // Two clients with the same direction per step, one of which took three times as many.
-    let steps = |mut u: Update, n: f64| {
+    let steps = |mut u: ClientUpdate, n: f64| {
         u.steps = n;
         u
     };
@@ -166,7 +166,7 @@ fn scaffold_averages_like_fedavg_and_moves_its_variate_by_the_part_that_took_par
 
 #[test]
 fn robust_strategies_stay_with_the_many_where_the_mean_is_led_away() {
-    let mut round: Vec<Update> = (0..9)
+    let mut round: Vec<ClientUpdate> = (0..9)
         .map(|i| update(i, 10, &[1.0 + 0.01 * i as f32, -1.0]))
         .collect();
     round.extend((9..11).map(|i| update(i, 10, &[-100.0, 100.0])));
@@ -216,7 +216,7 @@ fn trust_goes_to_updates_that_agree_with_the_servers_own() {
 
 #[test]
 fn old_updates_count_less() {
-    let aged = |staleness| Update {
+    let aged = |staleness| ClientUpdate {
         staleness,
         ..update(0, 1, &[1.0])
     };
@@ -233,7 +233,7 @@ fn old_updates_count_less() {
         staleness: 9,
     };
     // The client began at 0.5 - 0.25 and went 1 up: its weights are 0.75 above today's.
-    let moved = Update {
+    let moved = ClientUpdate {
         origin: Some(vec![-0.25]),
         ..aged(1)
     };
@@ -242,10 +242,10 @@ fn old_updates_count_less() {
 
 #[test]
 fn configurations_are_names_or_tables_and_mistakes_are_named() {
-    let parse = |text: &str| serde_json::from_str::<Choice>(text);
-    assert_eq!(parse("\"fedavg\"").expect("a name"), Choice::Fedavg);
+    let parse = |text: &str| serde_json::from_str::<StrategyChoice>(text);
+    assert_eq!(parse("\"fedavg\"").expect("a name"), StrategyChoice::Fedavg);
     let table = parse(r#"{"kind": "fedprox", "mu": 0.5}"#).expect("a table");
-    assert_eq!(table, Choice::Fedprox { mu: 0.5 });
+    assert_eq!(table, StrategyChoice::Fedprox { mu: 0.5 });
     let round_trip = parse(&serde_json::to_string(&table).expect("written")).expect("read");
     assert_eq!(round_trip, table);
     let said = parse("\"fedavgg\"").expect_err("unknown").to_string();

@@ -1,6 +1,6 @@
 //! FLTrust (Cao et al., 2021): the server trains on a few rows it trusts, and believes those who agree with it.
 
-use super::{Gathering, Server, Share, Strategy, Update, Work, advance, norm};
+use super::{ClientUpdate, Gathering, Server, Share, Strategy, Work, advance, norm};
 use crate::error::{Error, Result};
 
 /// FLTrust: an update counts by its cosine with the server's own, if positive, and is made as long as that.
@@ -19,7 +19,7 @@ impl Strategy for Trust {
         }
     }
 
-    fn share(&self, server: &Server, update: &Update) -> Result<Share> {
+    fn share(&self, server: &Server, update: &ClientUpdate) -> Result<Share> {
         let own = server.reference.as_ref().ok_or_else(|| {
             Error::Setting("fltrust needs rows that the server trusts; name them with `trusted`".into())
         })?;

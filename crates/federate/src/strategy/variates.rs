@@ -1,6 +1,6 @@
 //! SCAFFOLD (Karimireddy et al., 2020): control variates take the clients' drift out of their steps.
 
-use super::{Gathering, Server, Share, Strategy, Update, Work, advance};
+use super::{ClientUpdate, Gathering, Server, Share, Strategy, Work, advance};
 use crate::error::Result;
 
 /// SCAFFOLD. The server's control variate is the first vector of its memory, absent before the first round.
@@ -23,7 +23,7 @@ impl Strategy for Scaffold {
         }
     }
 
-    fn share(&self, _: &Server, update: &Update) -> Result<Share> {
+    fn share(&self, _: &Server, update: &ClientUpdate) -> Result<Share> {
         let n = update.samples as f64;
         Ok(Share {
             variate: n,

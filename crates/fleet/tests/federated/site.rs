@@ -4,7 +4,7 @@ use synod_core::Frame;
 use synod_detect::{AlarmBudget, History, Learner, Recipe, Result};
 use synod_evaluate::{Backtest, Outcome, Split};
 use synod_fleet::{Choice, Fleet, Together};
-use synod_synthetic::{Cluster, ClusterOptions, Metrics, Statistics};
+use synod_synthetic::{Cluster, ClusterOptions, ReportedMetrics, Statistics};
 
 /// A small cluster, the first half of its days to learn from.
 pub(crate) struct Site(Cluster);
@@ -15,7 +15,7 @@ impl Site {
             nodes,
             days,
             seed: 5,
-            metrics: Metrics::Few,
+            metrics: ReportedMetrics::Few,
             statistics: Statistics::Average,
             ..ClusterOptions::default()
         };

@@ -4,11 +4,8 @@
 //! padded copy of a few rows stays in the cache, and the register tile reads it through one pointer per result.
 //! Filters of 3 x 3 and 5 x 5 take fewer products, by values at points.
 
+use crate::activation::{Activation, Gate};
 use crate::level::Simd;
-use crate::{
-    Buffer,
-    activation::{Activation, Gate},
-};
 
 pub(crate) mod band;
 pub(crate) mod correlation;
@@ -54,35 +51,14 @@ impl Default for ConvEpilogue<'_> {
 
 /// The weights of a convolution.
 #[derive(Copy, Clone, Debug)]
-pub enum Filter<'a> {
+pub enum ConvWeights<'a> {
     /// In their own layout, `[kernel_h, kernel_w, c / groups, o]`.
     Plain(&'a [f32]),
-    /// Packed beforehand by [`Conv::pack`] of the same convolution; the batch may differ.
-    Packed(&'a PackedFilter),
     /// Written by [`Conv::pack_into`] of the same convolution at the same level; the batch may differ.
     Panels(&'a [f32]),
 }
 
-/// Weights packed once for many forward passes at one level.
-#[derive(Clone, Debug)]
-pub struct PackedFilter {
-    simd: Simd,
-    geometry: Geometry,
-    data: Buffer,
-}
-
 impl Conv {
-    /// Packs weights for many forward passes.
-    pub fn pack(&self, simd: Simd, w: &[f32]) -> PackedFilter {
-        let mut data = Buffer::zeroed(self.packed_len(simd));
-        self.pack_into(simd, w, &mut data);
-        PackedFilter {
-            simd,
-            geometry: self.geometry,
-            data,
-        }
-    }
-
     /// The floats that [`Conv::pack_into`] writes.
     pub fn packed_len(&self, simd: Simd) -> usize {
         if self.is_depthwise() {
@@ -129,7 +105,7 @@ impl Conv {
         &self,
         simd: Simd,
         x: &[f32],
-        w: Filter<'_>,
+        w: ConvWeights<'_>,
         epilogue: &ConvEpilogue<'_>,
         y: &mut [f32],
         threads: usize,
@@ -146,32 +122,29 @@ impl Conv {
             gate: Gate::Open,
         };
         match w {
-            Filter::Plain(w) => self.check_len("w", w.len(), self.weight_len()),
-            Filter::Packed(filter) => self.check_packed(simd, filter),
-            Filter::Panels(panels) => self.check_len("panels", panels.len(), self.packed_len(simd)),
+            ConvWeights::Plain(w) => self.check_len("w", w.len(), self.weight_len()),
+            ConvWeights::Panels(panels) => self.check_len("panels", panels.len(), self.packed_len(simd)),
         }
         if self.is_depthwise() {
             let w = match w {
-                Filter::Plain(w) => w,
-                Filter::Packed(filter) => &filter.data,
-                Filter::Panels(panels) => panels,
+                ConvWeights::Plain(w) => w,
+                ConvWeights::Panels(panels) => panels,
             };
             return depthwise::correlate(simd, &shape, x, w, finish, y, threads);
         }
         let way = Way::new(simd, &shape, threads);
         let room = match w {
-            Filter::Plain(_) => way.packed_len(),
-            Filter::Packed(_) | Filter::Panels(_) => 0,
+            ConvWeights::Plain(_) => way.packed_len(),
+            ConvWeights::Panels(_) => 0,
         };
         self.check_workspace("forward", workspace.len(), room + way.workspace());
         let (packed, rest) = workspace.split_at_mut(room);
         let panels = match w {
-            Filter::Plain(w) => {
+            ConvWeights::Plain(w) => {
                 way.pack(simd, w, packed, threads);
                 packed
             }
-            Filter::Packed(filter) => &filter.data[..],
-            Filter::Panels(panels) => panels,
+            ConvWeights::Panels(panels) => panels,
         };
         way.run(simd, x, panels, finish, y, rest);
     }
@@ -281,20 +254,6 @@ impl Conv {
         if let Some(residual) = epilogue.residual {
             self.check_len("residual", residual.len(), self.output_len());
         }
-    }
-
-    fn check_packed(&self, simd: Simd, filter: &PackedFilter) {
-        let (level, packed) = (simd.level(), filter.simd.level());
-        assert!(
-            level == packed,
-            "conv: weights packed for {packed} in a forward pass at {level}"
-        );
-        let n = self.geometry.n;
-        let (wanted, found) = (self.geometry, Geometry { n, ..filter.geometry });
-        assert!(
-            wanted == found,
-            "conv: weights packed for {found:?} in a forward pass of {wanted:?}"
-        );
     }
 
     fn check_workspace(&self, what: &str, found: usize, needed: usize) {

@@ -11,9 +11,8 @@ mod start;
 mod tile;
 
 use blocking::Blocking;
-use nest::{Job, RightOperand};
+use nest::Job;
 use pack::MatrixPack;
-pub use pack::{Pack, Packed};
 
 /// A matrix in memory: element `(r, c)` is `data[r * row_stride + c * column_stride]`.
 #[derive(Copy, Clone, Debug)]
@@ -125,47 +124,7 @@ pub fn gemm(
     a.check(m, k, "a");
     b.check(k, n, "b");
     let (a, b) = (MatrixPack::new(simd, a), MatrixPack::new(simd, b.transposed()));
-    gemm_with(simd, m, n, k, &a, &b, c, epilogue, threads, workspace);
-}
-
-/// [`gemm`] with weights packed beforehand.
-#[expect(clippy::too_many_arguments, reason = "the sizes and operands of a product")]
-pub fn gemm_packed(
-    simd: Simd,
-    m: usize,
-    a: Matrix<'_>,
-    b: &Packed,
-    c: &mut [f32],
-    epilogue: &Epilogue<'_>,
-    threads: usize,
-    workspace: &mut [f32],
-) {
-    let (level, packed) = (simd.level(), b.simd().level());
-    assert!(
-        level == packed,
-        "gemm_packed: b was packed for {packed}, the product is to run at {level}"
-    );
-    let (k, n) = (b.k(), b.n());
-    a.check(m, k, "a");
-    let a = MatrixPack::new(simd, a);
-    Job::new(simd, [m, n, k], &a, RightOperand::Packed(b), c, epilogue).run(threads, workspace);
-}
-
-/// [`gemm`] with operands that pack themselves: `a` gives the rows of the left one, `b` the columns of the right one.
-#[expect(clippy::too_many_arguments, reason = "the sizes and operands of a product")]
-pub fn gemm_with(
-    simd: Simd,
-    m: usize,
-    n: usize,
-    k: usize,
-    a: &dyn Pack,
-    b: &dyn Pack,
-    c: &mut [f32],
-    epilogue: &Epilogue<'_>,
-    threads: usize,
-    workspace: &mut [f32],
-) {
-    Job::new(simd, [m, n, k], a, RightOperand::Pack(b), c, epilogue).run(threads, workspace);
+    Job::new(simd, [m, n, k], &a, &b, c, epilogue).run(threads, workspace);
 }
 
 /// The floats of workspace that any of these products of this size needs.

@@ -3,26 +3,20 @@
 use std::ops::Range;
 
 use super::{
-    Bias, Epilogue, Pack, Packed, Sum,
+    Bias, Epilogue, Sum,
     blocking::{ALIGNMENT, Blocking},
+    pack::MatrixPack,
     start::Start,
     tile::{Panels, Stage},
 };
 use crate::{level::Simd, share::on_threads_with};
 
-/// Where the panels of the right operand come from.
-#[derive(Copy, Clone)]
-pub(super) enum RightOperand<'a> {
-    Pack(&'a dyn Pack),
-    Packed(&'a Packed),
-}
-
 /// A product to be computed. The threads write disjoint regions of `c` through the pointer.
 pub(super) struct Job<'a> {
     simd: Simd,
     size: [usize; 3],
-    a: &'a dyn Pack,
-    b: RightOperand<'a>,
+    a: &'a MatrixPack<'a>,
+    b: &'a MatrixPack<'a>,
     c: *mut f32,
     epilogue: &'a Epilogue<'a>,
 }
@@ -34,8 +28,8 @@ impl<'a> Job<'a> {
     pub(super) fn new(
         simd: Simd,
         size: [usize; 3],
-        a: &'a dyn Pack,
-        b: RightOperand<'a>,
+        a: &'a MatrixPack<'a>,
+        b: &'a MatrixPack<'a>,
         c: &'a mut [f32],
         epilogue: &'a Epilogue<'a>,
     ) -> Job<'a> {
@@ -97,18 +91,12 @@ impl<'a> Job<'a> {
             // At least once: a product over nothing still has an epilogue.
             loop {
                 let depth = first..(first + blocking.depth).min(k);
-                let b = match self.b {
-                    RightOperand::Pack(b) => {
-                        b.pack(
-                            block_columns.clone(),
-                            depth.clone(),
-                            blocking.tile_columns,
-                            b_block,
-                        );
-                        &*b_block
-                    }
-                    RightOperand::Packed(b) => b.panels(left, depth.clone(), blocking.tile_columns),
-                };
+                self.b.pack(
+                    block_columns.clone(),
+                    depth.clone(),
+                    blocking.tile_columns,
+                    b_block,
+                );
                 for top in rows.clone().step_by(blocking.rows) {
                     let block_rows = top..(top + blocking.rows).min(rows.end);
                     self.a
@@ -119,7 +107,7 @@ impl<'a> Job<'a> {
                         block_columns.clone(),
                         depth.clone(),
                         a_block,
-                        b,
+                        b_block,
                     );
                 }
                 first = depth.end;

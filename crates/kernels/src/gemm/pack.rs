@@ -2,20 +2,11 @@
 
 use std::ops::Range;
 
-use super::{Matrix, blocking::Blocking};
+use super::Matrix;
 use crate::{
-    buffer::Buffer,
     level::{Kernel, Simd},
     vector::{Vector, load_up_to},
 };
-
-/// An operand of a product that can write itself in panels, such as the patches of an image.
-pub trait Pack: Sync {
-    /// Writes `rows` (of the left operand; columns of the right one) in panels of `panel` rows: element `(row, d)` goes
-    /// to `out[(p * depth.len() + d) * panel + r]`, with `p` and `r` quotient and remainder of `row` by `panel`, all
-    /// counted from the starts of the ranges. The rows missing in the last panel are written as zeros.
-    fn pack(&self, rows: Range<usize>, depth: Range<usize>, panel: usize, out: &mut [f32]);
-}
 
 /// A strided matrix as an operand. Its bounds are checked by whoever makes it.
 pub(super) struct MatrixPack<'a> {
@@ -27,10 +18,11 @@ impl<'a> MatrixPack<'a> {
     pub(super) fn new(simd: Simd, matrix: Matrix<'a>) -> MatrixPack<'a> {
         MatrixPack { simd, matrix }
     }
-}
 
-impl Pack for MatrixPack<'_> {
-    fn pack(&self, rows: Range<usize>, depth: Range<usize>, panel: usize, out: &mut [f32]) {
+    /// Writes `rows` (of the left operand; columns of the right one) in panels of `panel` rows: element `(row, d)` goes
+    /// to `out[(p * depth.len() + d) * panel + r]`, with `p` and `r` quotient and remainder of `row` by `panel`, all
+    /// counted from the starts of the ranges. The rows missing in the last panel are written as zeros.
+    pub(super) fn pack(&self, rows: Range<usize>, depth: Range<usize>, panel: usize, out: &mut [f32]) {
         let panels = rows.len().div_ceil(panel);
         assert!(
             out.len() >= panels * panel * depth.len(),
@@ -203,51 +195,5 @@ unsafe fn gather(
                 *to.add(d * panel + r) = value;
             }
         }
-    }
-}
-
-/// A right operand packed once for many products at one level.
-#[derive(Clone, Debug)]
-pub struct Packed {
-    simd: Simd,
-    k: usize,
-    n: usize,
-    data: Buffer,
-}
-
-impl Packed {
-    /// Packs the `k x n` matrix `b`.
-    pub fn pack_b(simd: Simd, k: usize, n: usize, b: Matrix<'_>) -> Packed {
-        b.check(k, n, "b");
-        let blocking = Blocking::new(simd, 1, n, k, 1);
-        let panel = blocking.tile_columns;
-        let width = n.next_multiple_of(panel);
-        let mut data = Buffer::zeroed(width * k);
-        let source = MatrixPack::new(simd, b.transposed());
-        for start in (0..k).step_by(blocking.depth) {
-            let end = (start + blocking.depth).min(k);
-            source.pack(0..n, start..end, panel, &mut data[start * width..end * width]);
-        }
-        Packed { simd, k, n, data }
-    }
-
-    /// Rows of the operand.
-    pub fn k(&self) -> usize {
-        self.k
-    }
-
-    /// Columns of the operand.
-    pub fn n(&self) -> usize {
-        self.n
-    }
-
-    pub(super) fn simd(&self) -> Simd {
-        self.simd
-    }
-
-    /// The panels from `column` on, a multiple of the tile's columns, of the block of `depth`.
-    pub(super) fn panels(&self, column: usize, depth: Range<usize>, tile_columns: usize) -> &[f32] {
-        let width = self.n.next_multiple_of(tile_columns);
-        &self.data[depth.start * width + column * depth.len()..depth.end * width]
     }
 }

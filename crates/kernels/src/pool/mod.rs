@@ -15,7 +15,7 @@ use windows::Part;
 
 /// The sizes of a pooling as they are asked for; images are `[n, h, w, c]`, results `[n, oh, ow, c]`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Window {
+pub struct PoolGeometry {
     /// Images in the batch.
     pub n: usize,
     /// Rows of an image.
@@ -34,10 +34,10 @@ pub struct Window {
     pub dilation: [usize; 2],
 }
 
-impl Window {
+impl PoolGeometry {
     /// Windows side by side, without padding.
-    pub fn new([n, h, w, c]: [usize; 4], kernel: [usize; 2]) -> Window {
-        Window {
+    pub fn new([n, h, w, c]: [usize; 4], kernel: [usize; 2]) -> PoolGeometry {
+        PoolGeometry {
             n,
             h,
             w,
@@ -68,13 +68,13 @@ pub enum Divisor {
 /// the sum zero, and picks zero.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Pool {
-    window: Window,
+    window: PoolGeometry,
     axes: [Axis; 2],
 }
 
 impl Pool {
     /// Checks the sizes.
-    pub fn new(window: Window) -> Result<Pool, GeometryError> {
+    pub fn new(window: PoolGeometry) -> Result<Pool, GeometryError> {
         let axis = |i: usize, input: usize| {
             let (taps, stride) = (window.kernel[i], window.stride[i]);
             Axis::new(i, input, taps, stride, window.padding[i], window.dilation[i])
@@ -86,7 +86,7 @@ impl Pool {
     }
 
     /// The sizes this pooling was made from.
-    pub fn window(&self) -> &Window {
+    pub fn window(&self) -> &PoolGeometry {
         &self.window
     }
 
@@ -102,7 +102,7 @@ impl Pool {
 
     /// Elements of the images.
     pub fn input_len(&self) -> usize {
-        let Window { n, h, w, c, .. } = self.window;
+        let PoolGeometry { n, h, w, c, .. } = self.window;
         n * h * w * c
     }
 
@@ -202,7 +202,7 @@ impl Pool {
 
     /// Shares out whole images, or channels where the images are fewer than the threads: windows of one image overlap.
     fn share_images(&self, threads: usize, run: impl Fn(Part<'_>) + Sync) {
-        let Window { n, c, .. } = self.window;
+        let PoolGeometry { n, c, .. } = self.window;
         let height = self.axes[0].output;
         if n >= threads {
             return share(threads, n, |images| {

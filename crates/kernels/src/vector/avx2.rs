@@ -21,7 +21,7 @@ impl Neg for Avx2 {
     }
 }
 
-#[target_feature(enable = "avx2,fma,f16c")]
+#[target_feature(enable = "avx2,fma")]
 unsafe fn run<K: Kernel>(kernel: K) -> K::Output {
     // SAFETY: this function is compiled with the features of `Avx2`.
     unsafe { kernel.run::<Avx2>() }
@@ -118,12 +118,6 @@ impl Vector for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn load_f16(from: *const u16) -> Avx2 {
-        // SAFETY: the caller vouches for the CPU and eight numbers.
-        Avx2(unsafe { _mm256_cvtph_ps(_mm_loadu_si128(from.cast())) })
-    }
-
-    #[inline(always)]
     unsafe fn store(self, to: *mut f32) {
         // SAFETY: the caller vouches for the destination.
         unsafe { _mm256_storeu_ps(to, self.0) }
@@ -141,12 +135,6 @@ impl Vector for Avx2 {
                 store_below_four(low, to, count);
             }
         }
-    }
-
-    #[inline(always)]
-    unsafe fn store_f16(self, to: *mut u16) {
-        // SAFETY: the caller vouches for the destination.
-        unsafe { _mm_storeu_si128(to.cast(), _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(self.0)) }
     }
 
     #[inline(always)]

@@ -21,7 +21,7 @@ impl Neg for Avx512 {
     }
 }
 
-#[target_feature(enable = "avx2,fma,f16c,avx512f,avx512vl,avx512bw,avx512dq")]
+#[target_feature(enable = "avx2,fma,avx512f,avx512vl,avx512bw,avx512dq")]
 unsafe fn run<K: Kernel>(kernel: K) -> K::Output {
     // SAFETY: this function is compiled with the features of `Avx512`.
     unsafe { kernel.run::<Avx512>() }
@@ -70,12 +70,6 @@ impl Vector for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn load_f16(from: *const u16) -> Avx512 {
-        // SAFETY: the caller vouches for the CPU and sixteen numbers.
-        Avx512(unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(from.cast())) })
-    }
-
-    #[inline(always)]
     unsafe fn store(self, to: *mut f32) {
         // SAFETY: the caller vouches for the destination.
         unsafe { _mm512_storeu_ps(to, self.0) }
@@ -109,15 +103,6 @@ impl Vector for Avx512 {
             if count & 1 != 0 {
                 _mm_store_ss(to, four);
             }
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn store_f16(self, to: *mut u16) {
-        // SAFETY: the caller vouches for the destination.
-        unsafe {
-            let bits = _mm512_cvtps_ph::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(self.0);
-            _mm256_storeu_si256(to.cast(), bits);
         }
     }
 

@@ -55,12 +55,6 @@ pub(crate) trait Vector:
     /// The CPU supports the level and `count` floats are readable.
     unsafe fn load_partial(from: *const f32, count: usize) -> Self;
 
-    /// Reads `LANES` half-precision numbers.
-    ///
-    /// # Safety
-    /// The CPU supports the level and the numbers are readable.
-    unsafe fn load_f16(from: *const u16) -> Self;
-
     /// Writes all lanes, unaligned.
     ///
     /// # Safety
@@ -83,12 +77,6 @@ pub(crate) trait Vector:
         // SAFETY: passed on from the caller.
         unsafe { self.store_partial(to, count) }
     }
-
-    /// Writes all lanes rounded to half precision, to nearest even.
-    ///
-    /// # Safety
-    /// `LANES` numbers are writable.
-    unsafe fn store_f16(self, to: *mut u16);
 
     /// Reads `rows <= 8` rows of eight floats and writes their transpose, eight rows of eight, absent ones zero.
     ///

@@ -3,7 +3,7 @@
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use super::Vector;
-use crate::{half, level::Kernel};
+use crate::level::Kernel;
 
 const LANES: usize = 4;
 
@@ -108,13 +108,6 @@ impl Vector for Portable {
     }
 
     #[inline(always)]
-    unsafe fn load_f16(from: *const u16) -> Portable {
-        // SAFETY: the caller vouches for the numbers.
-        let bits = unsafe { from.cast::<[u16; LANES]>().read_unaligned() };
-        Portable(bits.map(half::f16_to_f32))
-    }
-
-    #[inline(always)]
     unsafe fn store(self, to: *mut f32) {
         // SAFETY: the caller vouches for the destination.
         unsafe { to.cast::<[f32; LANES]>().write_unaligned(self.0) }
@@ -125,15 +118,6 @@ impl Vector for Portable {
         for (i, lane) in self.0.into_iter().enumerate().take(count) {
             // SAFETY: `i < count`, which the caller vouches for.
             unsafe { *to.add(i) = lane };
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn store_f16(self, to: *mut u16) {
-        // SAFETY: the caller vouches for the destination.
-        unsafe {
-            to.cast::<[u16; LANES]>()
-                .write_unaligned(self.0.map(half::f32_to_f16))
         }
     }
 

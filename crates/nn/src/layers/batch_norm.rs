@@ -4,7 +4,7 @@ use synod_engine::Tensor;
 
 use super::{Activation, Layer};
 use crate::init::Initializer;
-use crate::parameters::{Buffer, Param, Scope, Setup};
+use crate::parameters::{Param, Scope, Setup, StateBuffer};
 
 /// Normalises each channel, the last axis, to mean 0 and variance 1, then scales and shifts.
 ///
@@ -23,8 +23,8 @@ use crate::parameters::{Buffer, Param, Scope, Setup};
 pub struct BatchNorm {
     scale: Param,
     shift: Param,
-    mean: Buffer,
-    variance: Buffer,
+    mean: StateBuffer,
+    variance: StateBuffer,
     /// How far one step moves the running estimates; PyTorch's convention.
     pub momentum: f32,
     /// Added to the variance.
@@ -52,7 +52,7 @@ impl BatchNorm {
     }
 
     /// The running estimate after a step that saw `now`.
-    fn moved(&self, scope: &Scope, buffer: Buffer, now: &Tensor) {
+    fn moved(&self, scope: &Scope, buffer: StateBuffer, now: &Tensor) {
         let old = scope.buffer(buffer);
         scope.set_buffer(buffer, &old * (1.0 - self.momentum) + now * self.momentum);
     }

@@ -1,7 +1,7 @@
 //! One node being traced: its inputs, its attributes, and what its outputs may be.
 
 use synod_engine::Tensor;
-use synod_nn::{Buffer, Param, Scope};
+use synod_nn::{Param, Scope, StateBuffer};
 
 use super::forms::Form;
 use super::view::View;
@@ -20,7 +20,7 @@ pub(super) enum Item {
     /// A parameter, kept in a form.
     Weight(Param, Form),
     /// State that is not trained.
-    State(Buffer),
+    State(StateBuffer),
 }
 
 impl From<Tensor> for Item {

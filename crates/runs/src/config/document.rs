@@ -12,7 +12,7 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 use toml::{Spanned, Table};
 
 use super::fault::{fault, in_words, these};
-use super::kind::Kind;
+use super::kind::RunKind;
 use super::nearest::nearest;
 use crate::error::{Error, Result};
 
@@ -28,9 +28,9 @@ const SEED: u64 = 1;
 /// A configuration: a TOML file with a kind, a name, a seed and sections.
 ///
 /// ```
-/// use synod_runs::{Document, Kind};
+/// use synod_runs::{Document, RunKind};
 /// let document = Document::of("kind = \"watch\"\n[alarm]\npercentile = 98\n", "site.toml").unwrap();
-/// assert_eq!((document.kind().unwrap(), document.name().unwrap().as_str()), (Kind::Watch, "site"));
+/// assert_eq!((document.kind().unwrap(), document.name().unwrap().as_str()), (RunKind::Watch, "site"));
 /// let said = document.allow(&["data", "alarms"]).unwrap_err().to_string();
 /// assert!(said.starts_with("site.toml:2: unknown section [alarm]; did you mean [alarms]?"));
 /// ```
@@ -109,19 +109,19 @@ impl Document {
     }
 
     /// What the file is about. It must be said.
-    pub fn kind(&self) -> Result<Kind> {
+    pub fn kind(&self) -> Result<RunKind> {
         match self.get("kind")? {
             Some(kind) => Ok(kind),
             None => {
                 let tree = self.tree();
                 let keys = tree.get_ref().keys().map(|key| key.get_ref().as_ref());
-                Err(self.fault(None, &Kind::missing(keys)))
+                Err(self.fault(None, &RunKind::missing(keys)))
             }
         }
     }
 
     /// Refuses a file that is about something else. `doing` says who asks.
-    pub fn expect(&self, kind: Kind, doing: &str) -> Result<()> {
+    pub fn expect(&self, kind: RunKind, doing: &str) -> Result<()> {
         match self.kind()? {
             found if found == kind => Ok(()),
             found => {

@@ -5,7 +5,7 @@ use serde::Deserialize;
 /// What a configuration describes. Every file says it in its first words, `kind = "train"`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum RunKind {
     /// A network, trained on rows, alone or by a federation.
     Train,
     /// Detectors of nodes, learnt from windows.
@@ -13,21 +13,21 @@ pub enum Kind {
 }
 
 /// Sections that only one kind has.
-const OWN: [(&str, Kind); 6] = [
-    ("model", Kind::Train),
-    ("train", Kind::Train),
-    ("augment", Kind::Train),
-    ("detector", Kind::Watch),
-    ("alarm", Kind::Watch),
-    ("split", Kind::Watch),
+const OWN: [(&str, RunKind); 6] = [
+    ("model", RunKind::Train),
+    ("train", RunKind::Train),
+    ("augment", RunKind::Train),
+    ("detector", RunKind::Watch),
+    ("alarm", RunKind::Watch),
+    ("split", RunKind::Watch),
 ];
 
-impl Kind {
+impl RunKind {
     /// The kind as it is written.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Train => "train",
-            Kind::Watch => "watch",
+            RunKind::Train => "train",
+            RunKind::Watch => "watch",
         }
     }
 

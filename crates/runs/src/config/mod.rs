@@ -6,4 +6,4 @@ mod kind;
 mod nearest;
 
 pub use document::Document;
-pub use kind::Kind;
+pub use kind::RunKind;

@@ -59,7 +59,7 @@ pub struct Folder {
 
 /// How far the run of a folder has come.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Standing {
+pub enum RunStanding {
     /// There is nothing to go on from.
     Empty,
     /// There is something to go on from, but no result.
@@ -70,7 +70,7 @@ pub enum Standing {
 
 /// What whoever calls wants of a folder.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Start {
+pub enum StartMode {
     /// A new run where there is none.
     New,
     /// To go on with what is there, or to begin if there is nothing.
@@ -79,13 +79,13 @@ pub enum Start {
     Force,
 }
 
-impl Start {
+impl StartMode {
     /// What the switches of a command ask for.
-    pub fn of(resume: bool, force: bool) -> Start {
+    pub fn of(resume: bool, force: bool) -> StartMode {
         match (resume, force) {
-            (_, true) => Start::Force,
-            (true, _) => Start::Resume,
-            _ => Start::New,
+            (_, true) => StartMode::Force,
+            (true, _) => StartMode::Resume,
+            _ => StartMode::New,
         }
     }
 }
@@ -133,35 +133,35 @@ impl Folder {
     }
 
     /// How far its run has come.
-    pub fn standing(&self) -> Result<Standing> {
+    pub fn standing(&self) -> Result<RunStanding> {
         for end in ENDS {
             let path = self.path.join(end);
             match fs::read(&path) {
-                Ok(bytes) => return result(&path, &bytes).map(Standing::Finished),
+                Ok(bytes) => return result(&path, &bytes).map(RunStanding::Finished),
                 Err(e) if e.kind() == ErrorKind::NotFound => {}
                 Err(e) => return Err(Error::io("read", &path)(e)),
             }
         }
         Ok(match MARKS.iter().any(|mark| is_there(&self.path.join(mark))) {
-            true => Standing::Unfinished,
-            false => Standing::Empty,
+            true => RunStanding::Unfinished,
+            false => RunStanding::Empty,
         })
     }
 
-    /// What there is to do for what is wanted: begin ([`Standing::Empty`]), go on, or show the result. A run is replaced only
+    /// What there is to do for what is wanted: begin ([`RunStanding::Empty`]), go on, or show the result. A run is replaced only
     /// if that is wanted, and goes on only as it began.
-    pub fn enter(&self, start: Start, document: &Document) -> Result<Standing> {
-        if start == Start::Force {
-            return Ok(Standing::Empty);
+    pub fn enter(&self, start: StartMode, document: &Document) -> Result<RunStanding> {
+        if start == StartMode::Force {
+            return Ok(RunStanding::Empty);
         }
         let standing = self.standing()?;
         match (&standing, start) {
-            (Standing::Empty, _) => {}
-            (_, Start::Resume) => self.check_same(document)?,
-            (Standing::Finished(_), _) => {
+            (RunStanding::Empty, _) => {}
+            (_, StartMode::Resume) => self.check_same(document)?,
+            (RunStanding::Finished(_), _) => {
                 return Err(self.refused("holds a finished run; --force replaces it"));
             }
-            (Standing::Unfinished, _) => {
+            (RunStanding::Unfinished, _) => {
                 let problem = "holds an unfinished run; --resume goes on, --force starts anew";
                 return Err(self.refused(problem));
             }

@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 const MOST: usize = 1000;
 
 /// The values of a trial, by their names.
-pub type Settings = Vec<(String, Setting)>;
+pub type TrialSettings = Vec<(String, Setting)>;
 
 /// A configuration whose `[grid]` lists values of settings.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ pub struct Grid {
 #[derive(Clone, Debug)]
 pub struct Trial {
     /// What was chosen.
-    pub settings: Settings,
+    pub settings: TrialSettings,
     /// The configuration that it comes to.
     pub document: Document,
     /// The name of its folder.
@@ -103,14 +103,14 @@ impl Grid {
     }
 
     /// All combinations of the settings but for some, the last varying fastest.
-    pub fn combinations(&self, apart: &[&str]) -> Vec<Settings> {
-        let mut all: Vec<Settings> = vec![vec![]];
+    pub fn combinations(&self, apart: &[&str]) -> Vec<TrialSettings> {
+        let mut all: Vec<TrialSettings> = vec![vec![]];
         for (name, values) in self
             .axes
             .iter()
             .filter(|(name, _)| !apart.contains(&name.as_str()))
         {
-            let with = |settings: &Settings, value: &Setting| {
+            let with = |settings: &TrialSettings, value: &Setting| {
                 [&settings[..], &[(name.clone(), value.clone())]].concat()
             };
             all = all
@@ -122,7 +122,7 @@ impl Grid {
     }
 
     /// The trial of a combination. Its mistakes are shown at their lines in the file.
-    pub fn trial(&self, settings: Settings) -> Result<Trial> {
+    pub fn trial(&self, settings: TrialSettings) -> Result<Trial> {
         let mut table = self.base.clone();
         table.remove("name");
         let wrong = |problem: String| self.document.refuse(&Mistake::at("grid", problem));
@@ -168,7 +168,7 @@ impl Grid {
     }
 
     /// What others have published for a combination: rounds or an accuracy.
-    pub fn published(&self, settings: &Settings) -> Option<f64> {
+    pub fn published(&self, settings: &TrialSettings) -> Option<f64> {
         let fits = |table: &&Table| {
             let axis = |key: &String| self.axes.iter().any(|(axis, _)| axis == key);
             let named: Vec<(&String, &Setting)> = table.iter().filter(|(key, _)| axis(key)).collect();
@@ -181,8 +181,8 @@ impl Grid {
     }
 }
 
-/// Settings as an object.
-pub fn settings_json(settings: &Settings) -> Value {
+/// TrialSettings as an object.
+pub fn settings_json(settings: &TrialSettings) -> Value {
     let pair = |(name, value): &(String, Setting)| (name.clone(), json!(value));
     Value::Object(settings.iter().map(pair).collect::<Map<_, _>>())
 }

@@ -1,9 +1,9 @@
 //! What the folders of trials are called.
 
-use super::Settings;
+use super::TrialSettings;
 
 /// A folder name for a combination; empty if nothing was chosen.
-pub(super) fn slug(settings: &Settings) -> String {
+pub(super) fn slug(settings: &TrialSettings) -> String {
     let part = |(name, value): &(String, toml::Value)| {
         let text = format!("{}-{value}", name.rsplit('.').next().unwrap_or(name));
         text.chars()

@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::{Args, Subcommand, ValueEnum};
 use synod_telemetry::sources::Table;
 use synod_telemetry::sources::m100;
-use synod_telemetry::sources::prometheus::Server;
+use synod_telemetry::sources::prometheus::PrometheusServer;
 
 use super::sources::find;
 use super::{Import, Target, duration, time};
@@ -172,7 +172,9 @@ impl Source {
             Source::Prometheus(server) if server.to <= server.from => {
                 Err("--to is not after --from; there is nothing between".to_owned())
             }
-            Source::Prometheus(server) => Server::new(&server.url).map(drop).map_err(|e| e.to_string()),
+            Source::Prometheus(server) => PrometheusServer::new(&server.url)
+                .map(drop)
+                .map_err(|e| e.to_string()),
         };
         found.map_err(|problem| Misuse(problem).into())
     }

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use synod_telemetry::labels::{
-    Interval, Maintenance, Severity, State, maintenance, merge, nagios_log, nagios_status, parse_maintenance,
-    sinfo_json,
+    LabelInterval, Maintenance, Severity, State, maintenance, merge, nagios_log, nagios_status,
+    parse_maintenance, sinfo_json,
 };
 use synod_telemetry::{Frame, Truth};
 
@@ -37,7 +37,7 @@ pub(super) struct LabelFiles {
 /// All that is said of nodes, and what was done with it.
 #[derive(Default)]
 pub(super) struct SiteLabels {
-    intervals: HashMap<String, Vec<Interval>>,
+    intervals: HashMap<String, Vec<LabelInterval>>,
     work: Vec<Maintenance>,
     seen: BTreeSet<String>,
     /// Windows by what decided them: maintenance, anomalous, healthy, unknown or nothing said.
@@ -74,7 +74,7 @@ impl LabelFiles {
 }
 
 impl SiteLabels {
-    fn add(&mut self, intervals: Vec<Interval>) {
+    fn add(&mut self, intervals: Vec<LabelInterval>) {
         for interval in intervals {
             let of = self.intervals.entry(interval.node.clone()).or_default();
             of.push(interval);
@@ -82,7 +82,7 @@ impl SiteLabels {
     }
 
     /// Adds intervals that decide before others that say the same.
-    pub(super) fn add_first(&mut self, intervals: Vec<Interval>) {
+    pub(super) fn add_first(&mut self, intervals: Vec<LabelInterval>) {
         let others = std::mem::take(&mut self.intervals);
         self.add(intervals);
         others.into_values().for_each(|said| self.add(said));
@@ -129,8 +129,8 @@ impl SiteLabels {
 mod tests {
     use super::*;
 
-    fn said(from: i64, to: i64, state: State) -> Interval {
-        Interval {
+    fn said(from: i64, to: i64, state: State) -> LabelInterval {
+        LabelInterval {
             node: "n1".to_owned(),
             from,
             to,

@@ -4,10 +4,10 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use synod_telemetry::sources::m100::{self, Progress, Raw};
-use synod_telemetry::sources::prometheus::Server;
+use synod_telemetry::sources::m100::{self, ImportProgress, Raw};
+use synod_telemetry::sources::prometheus::PrometheusServer;
 use synod_telemetry::sources::{Sample, Table, exposition, ipmi, ldms};
-use synod_telemetry::windows::{Keep, Nodes, Settings};
+use synod_telemetry::windows::{KeptStatistics, Nodes, WindowSettings};
 use synod_telemetry::{load_glob, natural_order};
 
 use super::kinds::{Kept, Ldms, M100Raw, NodeFrom, Prometheus, Scrapes, Tables, Windowing};
@@ -18,18 +18,18 @@ use crate::train::Misuse;
 const WAITING: usize = 4 << 20;
 
 impl Windowing {
-    fn settings(&self) -> Settings {
-        Settings {
+    fn settings(&self) -> WindowSettings {
+        WindowSettings {
             width: self.window,
             late: self.late,
-            ..Settings::default()
+            ..WindowSettings::default()
         }
     }
 
-    fn keep(&self) -> Keep {
+    fn keep(&self) -> KeptStatistics {
         match self.keep {
-            Kept::Mean => Keep::Mean,
-            Kept::All => Keep::All,
+            Kept::Mean => KeptStatistics::Mean,
+            Kept::All => KeptStatistics::All,
         }
     }
 
@@ -81,8 +81,8 @@ impl M100Raw {
             },
             &mut |progress| {
                 let (what, done, of) = match progress {
-                    Progress::Metrics(done, of) => ("metrics", done, of),
-                    Progress::Nodes(done, of) => ("nodes", done, of),
+                    ImportProgress::Metrics(done, of) => ("metrics", done, of),
+                    ImportProgress::Nodes(done, of) => ("nodes", done, of),
                 };
                 bar.set_message(what);
                 bar.set_length(of as u64);
@@ -213,7 +213,7 @@ impl Scrapes {
 
 impl Prometheus {
     pub(super) fn import(&self, import: &mut Import<'_>) -> Result<()> {
-        let mut server = Server::new(&self.url).map_err(|e| Misuse(e.to_string()))?;
+        let mut server = PrometheusServer::new(&self.url).map_err(|e| Misuse(e.to_string()))?;
         server.node_label = self.node_label.clone();
         let kinds = server.kinds().unwrap_or_else(|problem| {
             let note = format!("{problem}; which metrics are counters is told by their names");

@@ -1,7 +1,7 @@
 //! How far an epoch is.
 
 use indicatif::{ProgressBar, ProgressStyle};
-use synod_nn::{Callback, Flow, Model, Report};
+use synod_nn::{Callback, EpochReport, Flow, Model};
 
 /// A progress bar on standard error, if that is a terminal.
 pub(super) struct Progress {
@@ -35,7 +35,7 @@ impl Callback for Progress {
         }
     }
 
-    fn on_epoch(&mut self, report: &Report, _: &Model) -> synod_nn::Result<Flow> {
+    fn on_epoch(&mut self, report: &EpochReport, _: &Model) -> synod_nn::Result<Flow> {
         // The line is left clean for whoever reports the epoch; the next step draws the bar again.
         self.bar.finish_and_clear();
         self.bar.reset();

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use anyhow::Result;
 use serde::{Deserialize, Deserializer};
 use synod_core::config::{Mistake, Section};
-use synod_federate::Federation;
-use synod_nn::{ModelChoice, Training};
-use synod_runs::{Document, Kind as About};
+use synod_federate::FederationChoice;
+use synod_nn::{ModelChoice, TrainingChoice};
+use synod_runs::{Document, RunKind};
 
 /// The sections of an experiment.
 const SECTIONS: [&str; 5] = ["data", "augment", "model", "train", "federation"];
@@ -20,9 +20,9 @@ pub(super) struct Config {
     pub(super) data: DataConfig,
     pub(super) augment: Option<AugmentConfig>,
     pub(super) model: ModelChoice,
-    pub(super) train: Training,
+    pub(super) train: TrainingChoice,
     /// Clients among whom the training rows are divided, to learn together.
-    pub(super) federation: Option<Federation>,
+    pub(super) federation: Option<FederationChoice>,
 }
 
 /// Where rows and labels come from, and what becomes of the numbers.
@@ -92,7 +92,7 @@ pub(super) struct AugmentConfig {
 impl Config {
     /// Reads and checks all sections.
     pub(super) fn of(document: &Document) -> Result<Config> {
-        document.expect(About::Train, "training")?;
+        document.expect(RunKind::Train, "training")?;
         document.allow(&SECTIONS)?;
         let config = Config {
             seed: document.seed()?,

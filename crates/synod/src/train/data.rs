@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use synod_core::config::Mistake;
 use synod_core::{Digest, Hasher};
 use synod_data::pipeline::Order;
-use synod_data::readers::{Batch, Csv, Idx, Npy, Options, Parquet, RowReader};
+use synod_data::readers::{Batch, Csv, Idx, Npy, Parquet, ReadOptions, RowReader};
 use synod_nn::Data;
 use synod_runs::Document;
 
@@ -237,10 +237,10 @@ fn read(
     columns: Option<Vec<String>>,
 ) -> Result<(Rows, Vec<String>)> {
     let path = base.join(path);
-    let options = Options {
+    let options = ReadOptions {
         columns,
         label: config.label.clone(),
-        ..Options::default()
+        ..ReadOptions::default()
     };
     let mut apart = None;
     let mut reader: Box<dyn RowReader> = match (config.kind, labels) {
@@ -281,7 +281,7 @@ fn read(
 }
 
 fn read_labels(path: &Path) -> Result<Vec<f32>> {
-    let mut reader = Npy::open(path, &Options::default())?;
+    let mut reader = Npy::open(path, &ReadOptions::default())?;
     let width = reader.names().len();
     ensure!(
         width == 1,

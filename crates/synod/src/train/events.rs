@@ -4,7 +4,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 use synod_core::{Digest, Event};
 use synod_federate::simulate;
-use synod_nn::Report;
+use synod_nn::EpochReport;
 
 /// Training begins.
 #[derive(Serialize)]
@@ -64,7 +64,7 @@ pub(super) struct Epoch {
 #[derive(Serialize)]
 pub(super) struct Round<'a> {
     #[serde(flatten)]
-    pub(super) report: &'a simulate::Report,
+    pub(super) report: &'a simulate::RoundReport,
     #[serde(flatten)]
     pub(super) judged: Option<Judged>,
 }
@@ -112,8 +112,8 @@ named! {
 
 impl Epoch {
     /// As it was trained.
-    pub(super) fn report(&self) -> Report {
-        Report {
+    pub(super) fn report(&self) -> EpochReport {
+        EpochReport {
             epoch: self.epoch,
             epochs: self.epochs,
             loss: self.loss,

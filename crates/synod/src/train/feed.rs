@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use synod_data::augment::{Augment, Image};
-use synod_data::pipeline::{Arrays, Batch, Builder, Event, Pipeline, Position};
+use synod_data::pipeline::{Arrays, Batch, Pipeline, PipelineBuilder, Position, TuningEvent};
 use synod_engine::Shape;
 use synod_nn::{Data, Error, Feed};
 
@@ -24,7 +24,11 @@ pub(super) struct PipelineFeed {
 
 impl PipelineFeed {
     /// Starts the threads at the first batch, or at that of the position.
-    pub(super) fn start(pipeline: Builder, rows: usize, from: Option<Position>) -> Result<PipelineFeed> {
+    pub(super) fn start(
+        pipeline: PipelineBuilder,
+        rows: usize,
+        from: Option<Position>,
+    ) -> Result<PipelineFeed> {
         let pipeline = match from {
             None => pipeline.start()?,
             Some(position) => pipeline.resume(position)?,
@@ -63,7 +67,7 @@ pub(super) fn pipeline(
     scale: Scale,
     augment: Option<Augment<Image>>,
     log: &Log,
-) -> Result<Builder> {
+) -> Result<PipelineBuilder> {
     let rows = train.len();
     let arrays = Arrays::new(train.inputs, train.width)?.with_labels(train.classes)?;
     let log = log.clone();
@@ -82,10 +86,10 @@ pub(super) fn pipeline(
     }))
 }
 
-fn describe(event: &Event) -> events::Pipeline<'_> {
+fn describe(event: &TuningEvent) -> events::Pipeline<'_> {
     let (what, from, to, because) = match event {
-        Event::Workers { from, to, because } => ("workers", from, to, because),
-        Event::Depth { from, to, because } => ("depth", from, to, because),
+        TuningEvent::Workers { from, to, because } => ("workers", from, to, because),
+        TuningEvent::Depth { from, to, because } => ("depth", from, to, because),
     };
     events::Pipeline {
         what,

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use synod_runs::{Grid, Settings, plain, settings_json, table};
+use synod_runs::{Grid, TrialSettings, plain, settings_json, table};
 
 use super::Train;
 
@@ -39,7 +39,7 @@ pub(super) fn run(grid: &Grid, name: &str, train: &Train) -> Result<()> {
 }
 
 /// One run per learning rate; those that come later stop where the best so far had reached the target.
-fn cell(grid: &Grid, settings: &Settings, name: &str, train: &Train) -> Result<Value> {
+fn cell(grid: &Grid, settings: &TrialSettings, name: &str, train: &Train) -> Result<Value> {
     let rates = grid.values(RATE);
     let rates: Vec<_> = match rates {
         [] => vec![None],

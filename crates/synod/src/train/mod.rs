@@ -24,7 +24,7 @@ use synod_core::Digest;
 use synod_data::augment::{Augment, Image};
 use synod_data::pipeline::Position;
 use synod_nn::{Callback, EarlyStopping, Fit, Flow, Loss, Model};
-use synod_runs::{Document, Folder, Grid, Kind, Log, Standing, Start as Begin, Trial};
+use synod_runs::{Document, Folder, Grid, Log, RunKind, RunStanding, StartMode, Trial};
 
 use self::bar::Progress;
 use self::config::Config;
@@ -82,7 +82,7 @@ impl std::error::Error for Misuse {}
 struct Call<'a> {
     document: &'a Document,
     folder: PathBuf,
-    start: Begin,
+    start: StartMode,
     /// Rounds after which another run had reached the target.
     most_rounds: usize,
     in_grid: bool,
@@ -101,7 +101,7 @@ struct Experiment<'a> {
 impl Train {
     pub(crate) fn run(&self) -> Result<()> {
         let document = Document::read(&self.config)?;
-        if document.kind()? == Kind::Watch {
+        if document.kind()? == RunKind::Watch {
             return self.watch(&document);
         }
         let name = document.name()?;
@@ -111,7 +111,7 @@ impl Train {
         let summary = self.one(&Call {
             document: &document,
             folder: self.runs.join(name),
-            start: Begin::of(self.resume, self.force),
+            start: StartMode::of(self.resume, self.force),
             most_rounds: usize::MAX,
             in_grid: false,
         })?;
@@ -123,7 +123,7 @@ impl Train {
         self.one(&Call {
             document: &trial.document,
             folder: trial.folder(runs),
-            start: Begin::of(true, self.force),
+            start: StartMode::of(true, self.force),
             most_rounds,
             in_grid: true,
         })
@@ -138,9 +138,9 @@ impl Train {
         }
         let folder = Folder::hold(&call.folder)?;
         let resume = match folder.enter(call.start, document)? {
-            Standing::Finished(summary) => return Ok(summary),
-            Standing::Unfinished => true,
-            Standing::Empty => false,
+            RunStanding::Finished(summary) => return Ok(summary),
+            RunStanding::Unfinished => true,
+            RunStanding::Empty => false,
         };
         let split = data::load(&config.data, document, config.seed)?;
         let mut model = match resume && config.federation.is_none() {
@@ -176,7 +176,7 @@ impl Train {
         crate::watch::run(&crate::watch::Request {
             document,
             runs: &self.runs,
-            start: Begin::of(self.resume, self.force),
+            start: StartMode::of(self.resume, self.force),
             compare: &[],
             ablation: false,
             both_splits: false,

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use synod_core::Digest;
-use synod_nn::Report;
+use synod_nn::EpochReport;
 use synod_runs::{Error, Folder, Log};
 
 use super::events::Recorded;
@@ -12,7 +12,7 @@ pub(super) struct Past {
     pub(super) plan: u64,
     /// The training data; none if an older version noted it in another way.
     pub(super) data: Option<Digest>,
-    pub(super) reports: Vec<Report>,
+    pub(super) reports: Vec<EpochReport>,
 }
 
 impl Past {
@@ -30,7 +30,7 @@ impl Past {
                 Recorded::Other => {}
             }
         }
-        let reports: Option<Vec<Report>> = reports.into_iter().collect();
+        let reports: Option<Vec<EpochReport>> = reports.into_iter().collect();
         match (start, reports) {
             (Some((plan, data)), Some(reports)) => Ok(Past { plan, data, reports }),
             _ => Err(Error::Damaged {

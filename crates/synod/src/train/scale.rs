@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 use synod_core::parallel::try_in_order;
 use synod_runs::{COMPONENTS, Folder};
-use synod_sums::{Components, CrossMoments, Edges, Histograms, Moments, Scaling};
+use synod_sums::{ColumnMoments, ColumnScaling, Components, CrossMoments, Edges, Histograms};
 
 use super::config::{DataConfig, Standardise};
 use super::data::Rows;
@@ -43,7 +43,7 @@ impl Scale {
         Scale::of(&scaling(how, width, &parts(&train.inputs, width))?)
     }
 
-    fn of(scaling: &Scaling) -> Result<Scale> {
+    fn of(scaling: &ColumnScaling) -> Result<Scale> {
         let (mut centre, mut spread) = (vec![], vec![]);
         for (column, (middle, scale)) in scaling.columns().enumerate() {
             let scale = scale as f32;
@@ -146,17 +146,21 @@ fn parts(values: &[f32], width: usize) -> Vec<&[f32]> {
 }
 
 /// The scaling of columns that follows from what clients tell of their own rows.
-fn scaling(how: Standardise, width: usize, clients: &[&[f32]]) -> Result<Scaling> {
-    let moments = merged(clients, |rows| Moments::of(width, rows), Moments::merge)?;
+fn scaling(how: Standardise, width: usize, clients: &[&[f32]]) -> Result<ColumnScaling> {
+    let moments = merged(
+        clients,
+        |rows| ColumnMoments::of(width, rows),
+        ColumnMoments::merge,
+    )?;
     Ok(match how {
-        Standardise::All | Standardise::Columns => Scaling::standard(&moments),
-        Standardise::Range => Scaling::min_max(&moments),
-        Standardise::Robust => Scaling::robust(&quartiles(&moments, clients)?),
+        Standardise::All | Standardise::Columns => ColumnScaling::standard(&moments),
+        Standardise::Range => ColumnScaling::min_max(&moments),
+        Standardise::Robust => ColumnScaling::robust(&quartiles(&moments, clients)?),
     })
 }
 
 /// Counts between edges that come closer to the quartiles from pass to pass, until they are known to the bit.
-fn quartiles(moments: &Moments, clients: &[&[f32]]) -> Result<Histograms> {
+fn quartiles(moments: &ColumnMoments, clients: &[&[f32]]) -> Result<Histograms> {
     let mut edges = Edges::even(moments, BINS)?;
     loop {
         let count = |rows: &[f32]| {

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use synod_nn::{Callback, Error, Flow, Model, Report};
+use synod_nn::{Callback, EpochReport, Error, Flow, Model};
 use synod_runs::{Folder, Log};
 
 use super::data::Rows;
@@ -31,7 +31,7 @@ pub(super) struct Record {
 
 impl Record {
     /// Takes note of an epoch and tells whether it is the best: by validation loss, or the last if there is none.
-    pub(super) fn note(&mut self, report: &Report) -> bool {
+    pub(super) fn note(&mut self, report: &EpochReport) -> bool {
         self.epochs = report.epoch;
         self.seconds += report.seconds;
         let better = match (report.validation, self.best) {
@@ -46,7 +46,7 @@ impl Record {
 }
 
 impl Callback for Watch<'_> {
-    fn on_epoch(&mut self, report: &Report, model: &Model) -> synod_nn::Result<Flow> {
+    fn on_epoch(&mut self, report: &EpochReport, model: &Model) -> synod_nn::Result<Flow> {
         let accuracy = |rows: Option<&Rows>| rows.map(|r| model.accuracy(&r.data(), 1)).transpose();
         let (validation, test) = (accuracy(self.validation)?, accuracy(self.test)?);
         // The checkpoint comes last: whatever it promises is then on disk, and what follows it is trained again.
@@ -76,8 +76,8 @@ impl Callback for Watch<'_> {
     }
 }
 
-fn line(report: &Report, validation: Option<f32>, test: Option<f32>) -> String {
-    let Report {
+fn line(report: &EpochReport, validation: Option<f32>, test: Option<f32>) -> String {
+    let EpochReport {
         epoch, epochs, loss, ..
     } = report;
     let mut text = format!("epoch {epoch:3}/{epochs}  loss {loss:.5}");
@@ -94,8 +94,8 @@ fn line(report: &Report, validation: Option<f32>, test: Option<f32>) -> String {
 mod tests {
     use super::*;
 
-    fn report(epoch: usize, validation: Option<f32>) -> Report {
-        Report {
+    fn report(epoch: usize, validation: Option<f32>) -> EpochReport {
+        EpochReport {
             epoch,
             epochs: 9,
             loss: 1.0 / epoch as f32,

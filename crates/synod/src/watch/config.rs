@@ -9,9 +9,9 @@ use synod_detect::config::DetectorChoice;
 use synod_detect::{AlarmBudget, Recipe};
 use synod_evaluate::Split;
 use synod_fleet::WaysOfLearning;
-use synod_runs::{Document, Kind};
-use synod_synthetic::{ClusterChoice, Judged};
-use synod_telemetry::config::{FileChoice, Files};
+use synod_runs::{Document, RunKind};
+use synod_synthetic::{ClusterChoice, JudgedBy};
+use synod_telemetry::config::{FileChoice, FilePatterns};
 use synod_telemetry::sources::Table;
 
 /// The sections of what to watch.
@@ -51,7 +51,7 @@ enum DataKind {
 impl Config {
     /// Reads and checks all sections.
     pub(crate) fn of(document: &Document) -> Result<Config> {
-        document.expect(Kind::Watch, "watching")?;
+        document.expect(RunKind::Watch, "watching")?;
         document.allow(&SECTIONS)?;
         let seed = document.seed()?;
         let data = match document.get("data.kind")? {
@@ -60,7 +60,7 @@ impl Config {
         };
         let split: Option<Split> = document.optional()?;
         if let (Data::Files(files), Some(_)) = (&data, split)
-            && matches!(files.files, Files::Divided { .. })
+            && matches!(files.files, FilePatterns::Divided { .. })
         {
             let problem = "`train` and `test` are split already; remove [split], or give `path` instead";
             return Err(document.refuse(&Mistake::at("split", problem)).into());
@@ -94,8 +94,8 @@ impl Config {
     pub(crate) fn label_rule(&self) -> String {
         match &self.data {
             Data::Synthetic(cluster) => match cluster.truth {
-                Judged::Exact => "the injected faults themselves".to_owned(),
-                Judged::Operator => "what operators noted: late, sometimes false".to_owned(),
+                JudgedBy::Exact => "the injected faults themselves".to_owned(),
+                JudgedBy::Operator => "what operators noted: late, sometimes false".to_owned(),
             },
             Data::Files(files) => match &files.table.label {
                 Some(label) => format!("{label} > 0"),

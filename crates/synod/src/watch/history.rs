@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use synod_detect::{Error, History};
 use synod_evaluate::{Split, SplitKind};
-use synod_synthetic::{Cluster, ClusterOptions, Judged};
-use synod_telemetry::config::{FileChoice, FileKind, Files};
+use synod_synthetic::{Cluster, ClusterOptions, JudgedBy};
+use synod_telemetry::config::{FileChoice, FileKind, FilePatterns};
 use synod_telemetry::sources::{Table, records};
 use synod_telemetry::{Frame, Truth, load_glob};
 
@@ -48,7 +48,7 @@ struct Synthetic {
     cluster: Cluster,
     split: Split,
     seed: u64,
-    judged: Judged,
+    judged: JudgedBy,
 }
 
 impl History for Synthetic {
@@ -59,7 +59,7 @@ impl History for Synthetic {
     fn node(&self, index: usize) -> synod_detect::Result<(Frame, Frame, Vec<String>)> {
         let frame = self.cluster.node(index).map_err(Error::outside)?;
         let (train, mut test) = self.split.apply(&frame, self.seed.wrapping_add(index as u64))?;
-        if self.judged == Judged::Exact {
+        if self.judged == JudgedBy::Exact {
             let mut truth = self
                 .cluster
                 .exact_truth(index, test.times())
@@ -111,8 +111,8 @@ impl NodeFiles {
             }
         };
         let nodes = match &choice.files {
-            Files::Divided { train, test } => pair(find(train)?, find(test)?)?,
-            Files::Whole(whole) => find(whole)?.into_iter().map(Source::Whole).collect(),
+            FilePatterns::Divided { train, test } => pair(find(train)?, find(test)?)?,
+            FilePatterns::Whole(whole) => find(whole)?.into_iter().map(Source::Whole).collect(),
         };
         Ok(NodeFiles {
             nodes,

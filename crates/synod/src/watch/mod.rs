@@ -19,7 +19,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use synod_runs::{Document, Start};
+use synod_runs::{Document, StartMode};
 
 pub(crate) use run::{Request, run};
 pub(crate) use score::ScoreCommand;
@@ -73,7 +73,7 @@ impl BacktestCommand {
         run(&Request {
             document: &Document::read(&self.config)?,
             runs: &self.runs,
-            start: Start::of(false, self.force),
+            start: StartMode::of(false, self.force),
             compare: &self.compare,
             ablation: self.ablation,
             both_splits: self.both_splits,

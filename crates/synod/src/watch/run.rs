@@ -7,7 +7,7 @@ use anyhow::Result;
 use serde_json::Value;
 use synod_core::config::Mistake;
 use synod_detect::History;
-use synod_runs::{Document, Folder, Grid, NodeModels, Standing, Start as Begin};
+use synod_runs::{Document, Folder, Grid, NodeModels, RunStanding, StartMode};
 
 use super::config::Config;
 use super::events::{End, Resume, Start};
@@ -20,7 +20,7 @@ use super::{federation, history, page, trials};
 pub(crate) struct Request<'a> {
     pub(crate) document: &'a Document,
     pub(crate) runs: &'a Path,
-    pub(crate) start: Begin,
+    pub(crate) start: StartMode,
     pub(crate) compare: &'a [String],
     pub(crate) ablation: bool,
     pub(crate) both_splits: bool,
@@ -67,7 +67,7 @@ pub(crate) fn run(request: &Request<'_>) -> Result<()> {
         let problem = "a [grid] is run as it stands; leave --compare, --ablation and --both-splits out";
         return Err(document.refuse(&Mistake::at("grid", problem)).into());
     }
-    let start = Begin::of(true, request.start == Begin::Force);
+    let start = StartMode::of(true, request.start == StartMode::Force);
     // Whatever is wrong in one of them is said before the first is run.
     for trial in grid.all()? {
         Config::of(&trial.document)?;
@@ -90,7 +90,7 @@ fn one(
     document: &Document,
     name: &str,
     folder: &Path,
-    start: Begin,
+    start: StartMode,
     shown: bool,
 ) -> Result<Value> {
     let run = Run {
@@ -102,9 +102,9 @@ fn one(
         shown,
     };
     match run.folder.enter(start, document)? {
-        Standing::Finished(found) => run.show_again(found),
-        Standing::Unfinished => run.run(true),
-        Standing::Empty => run.run(false),
+        RunStanding::Finished(found) => run.show_again(found),
+        RunStanding::Unfinished => run.run(true),
+        RunStanding::Empty => run.run(false),
     }
 }
 

@@ -16,10 +16,10 @@ use synod_telemetry::Result;
 use synod_telemetry::sources::records;
 
 use super::{Written, parquet_error, whole};
-use crate::{cluster::Parts, options::STEP};
+use crate::{cluster::NodeParts, options::STEP};
 
 /// A Parquet file with a row group per frame.
-pub(super) fn parquet(parts: Parts<'_>, path: &Path) -> Result<Written> {
+pub(super) fn parquet(parts: NodeParts<'_>, path: &Path) -> Result<Written> {
     let schema = schema(parts.columns()).map_err(parquet_error(path))?;
     let mut written = Written {
         columns: parts.columns().len(),
@@ -129,7 +129,7 @@ pub(super) fn label(truth: Truth) -> Option<f64> {
 }
 
 /// A record file, as imports write them.
-pub(super) fn record(parts: Parts<'_>, node: &str, path: &Path) -> Result<Written> {
+pub(super) fn record(parts: NodeParts<'_>, node: &str, path: &Path) -> Result<Written> {
     let mut writer = Writer::create_whole(path, &records::schema(node, STEP, parts.columns()))?;
     let mut written = Written {
         columns: parts.columns().len(),

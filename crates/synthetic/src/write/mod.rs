@@ -21,7 +21,7 @@ const PART: usize = 30;
 
 /// How one node's windows are written.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Layout {
+pub enum FileFormat {
     /// As in the M100 aggregated data: `<node>.parquet` with `timestamp`, `<metric>_avg`, `_std`, `_min`, `_max` and the
     /// label as `value` (above zero is anomalous, null is unknown).
     Parquet,
@@ -47,17 +47,17 @@ pub fn write_node(
     cluster: &Cluster,
     node: usize,
     folder: &Path,
-    layout: Layout,
+    layout: FileFormat,
 ) -> Result<(PathBuf, Written)> {
     let extension = match layout {
-        Layout::Parquet => "parquet",
-        Layout::Record => "record",
+        FileFormat::Parquet => "parquet",
+        FileFormat::Record => "record",
     };
     let path = folder.join(format!("{}.{extension}", cluster.name(node)));
     let parts = cluster.parts(node, PART)?;
     let written = match layout {
-        Layout::Parquet => frames::parquet(parts, &path)?,
-        Layout::Record => frames::record(parts, &cluster.name(node), &path)?,
+        FileFormat::Parquet => frames::parquet(parts, &path)?,
+        FileFormat::Record => frames::record(parts, &cluster.name(node), &path)?,
     };
     Ok((path, written))
 }

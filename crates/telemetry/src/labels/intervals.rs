@@ -28,7 +28,7 @@ impl State {
 
 /// A node's state from one time up to another, and who says so.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Interval {
+pub struct LabelInterval {
     /// The node.
     pub node: String,
     /// The first second of it, since 1970.
@@ -54,7 +54,7 @@ pub struct Merged {
 
 impl Merged {
     /// How many windows each state decided, in the order maintenance, anomalous, healthy, unknown or nothing said.
-    pub fn counts(&self, intervals: &[Interval]) -> [usize; 4] {
+    pub fn counts(&self, intervals: &[LabelInterval]) -> [usize; 4] {
         let mut counts = [0; 4];
         for decided in &self.decided_by {
             let state = decided
@@ -69,7 +69,7 @@ impl Merged {
 /// Decides every window of a frame: of the intervals of its node that touch the window, maintenance outweighs anomalous,
 /// anomalous outweighs healthy, and healthy outweighs unknown; of equals the first in the list decides. A window that no
 /// interval touches is unknown, and so is one under maintenance.
-pub fn merge(frame: &Frame, intervals: &[Interval]) -> Merged {
+pub fn merge(frame: &Frame, intervals: &[LabelInterval]) -> Merged {
     let times = frame.times();
     let mut decided_by: Vec<Option<usize>> = vec![None; times.len()];
     let mut states = vec![None; times.len()];
@@ -95,46 +95,6 @@ pub fn merge(frame: &Frame, intervals: &[Interval]) -> Merged {
     }
 }
 
-/// The intervals that a column of labels says, such as `nagios.nagiosdrained`: above zero is anomalous, zero is healthy,
-/// and NaN says nothing. Windows of one state in a row are one interval.
-pub fn from_column(frame: &Frame, column: &str, labels: &[f32]) -> Vec<Interval> {
-    runs(
-        frame,
-        column,
-        labels.iter().map(|&label| Truth::from_label(label)),
-    )
-}
-
-/// The intervals that a frame's own truth says, so that it can be merged with what others say. `column` is where it is
-/// from.
-pub fn from_truth(frame: &Frame, column: &str) -> Vec<Interval> {
-    runs(frame, column, frame.truth().iter().copied())
-}
-
-fn runs(frame: &Frame, column: &str, truth: impl Iterator<Item = Truth>) -> Vec<Interval> {
-    let mut intervals: Vec<Interval> = Vec::new();
-    for (&start, truth) in frame.times().iter().zip(truth) {
-        let (state, reason) = match truth {
-            Truth::Healthy => (State::Healthy, "it is 0"),
-            Truth::Anomalous => (State::Anomalous, "it is above 0"),
-            Truth::Unknown => continue,
-        };
-        let to = start.saturating_add(frame.step());
-        match intervals.last_mut() {
-            Some(last) if last.state == state && last.to == start => last.to = to,
-            _ => intervals.push(Interval {
-                node: frame.node().to_owned(),
-                from: start,
-                to,
-                state,
-                source: format!("column {column}"),
-                reason: reason.to_owned(),
-            }),
-        }
-    }
-    intervals
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -148,8 +108,8 @@ mod tests {
         State::Maintenance,
     ];
 
-    fn interval(node: &str, from: i64, to: i64, state: State) -> Interval {
-        Interval {
+    fn interval(node: &str, from: i64, to: i64, state: State) -> LabelInterval {
+        LabelInterval {
             node: node.to_owned(),
             from,
             to,
@@ -174,7 +134,7 @@ mod tests {
             let make = |&(from, length, state, own): &(i64, i64, usize, bool)| {
                 interval(if own { "n1" } else { "n2" }, from, from + length, STATES[state])
             };
-            let intervals: Vec<Interval> = given.iter().map(make).collect();
+            let intervals: Vec<LabelInterval> = given.iter().map(make).collect();
             let merged = merge(&frame, &intervals);
             for (i, &start) in frame.times().iter().enumerate() {
                 let touching = intervals.iter().enumerate().filter(|(_, x)| {
@@ -202,18 +162,5 @@ mod tests {
         );
         assert_eq!(merged.decided_by, [Some(1), Some(2), Some(0), None]);
         assert_eq!(merged.counts(&intervals), [1, 1, 1, 1]);
-    }
-
-    #[test]
-    fn a_column_becomes_runs_that_merge_back_to_it() {
-        let frame = frame(vec![0, 10, 20, 50, 60]);
-        let labels = [0.0, 2.0, 1.0, 1.0, f32::NAN];
-        let intervals = from_column(&frame, "nagiosdrained", &labels);
-        assert_eq!(intervals.len(), 3, "a gap ends a run");
-        assert_eq!((intervals[1].from, intervals[1].to), (10, 30));
-        let truth: Vec<Truth> = labels.iter().map(|&l| Truth::from_label(l)).collect();
-        assert_eq!(merge(&frame, &intervals).truth, truth);
-        let frame = frame.with_truth(truth).expect("labels");
-        assert_eq!(from_truth(&frame, "nagiosdrained"), intervals);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::intervals::{Interval, State};
+use super::intervals::{LabelInterval, State};
 use crate::{
     error::{Error, Result},
     parse_time,
@@ -23,14 +23,14 @@ pub struct Maintenance {
 }
 
 /// The work as intervals of the nodes there are.
-pub fn maintenance<S: AsRef<str>>(work: &[Maintenance], nodes: &[S]) -> Vec<Interval> {
+pub fn maintenance<S: AsRef<str>>(work: &[Maintenance], nodes: &[S]) -> Vec<LabelInterval> {
     let mut intervals = Vec::new();
     for work in work {
         let hit = nodes
             .iter()
             .map(AsRef::as_ref)
             .filter(|node| matches(&work.nodes, node));
-        intervals.extend(hit.map(|node| Interval {
+        intervals.extend(hit.map(|node| LabelInterval {
             node: node.to_owned(),
             from: work.from,
             to: work.to,

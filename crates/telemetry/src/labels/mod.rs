@@ -1,6 +1,6 @@
 //! What a site knows of its nodes' health, with who says so.
 //!
-//! Every source gives [`Interval`]s; [`merge`] makes one truth per window of them, by one rule.
+//! Every source gives [`LabelInterval`]s; [`merge`] makes one truth per window of them, by one rule.
 
 mod hostlist;
 mod intervals;
@@ -9,11 +9,11 @@ mod nagios_log;
 mod nagios_status;
 mod slurm;
 
-pub use intervals::{Interval, Merged, State, from_column, from_truth, merge};
+pub use intervals::{LabelInterval, Merged, State, merge};
 pub use maintenance::{Maintenance, maintenance, parse_maintenance};
 pub use nagios_log::nagios_log;
 pub use nagios_status::nagios_status;
-pub use slurm::{sinfo_json, sinfo_reasons};
+pub use slurm::sinfo_json;
 
 /// What the states of Nagios that are neither good nor bad mean.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use super::{
     Severity,
-    intervals::{Interval, State},
+    intervals::{LabelInterval, State},
 };
 
 /// Reads the hard states of all hosts and services and the downtimes, each from the line that begins it to the one that
 /// ends it. What is still open at the end of the log, or when Nagios stops, lasts until then. Lines of other kinds, and
 /// lines that are no log lines, mean nothing.
-pub fn nagios_log(text: &[u8], severity: Severity) -> Vec<Interval> {
+pub fn nagios_log(text: &[u8], severity: Severity) -> Vec<LabelInterval> {
     let text = String::from_utf8_lossy(text);
     let mut log = Log::default();
     let mut now = None;
@@ -40,9 +40,9 @@ fn line(line: &str) -> Option<(i64, &str)> {
 #[derive(Default)]
 struct Log {
     /// The open interval of each host and service; a host's own service is empty.
-    open: BTreeMap<(String, String), Interval>,
-    downtimes: BTreeMap<(String, String), Interval>,
-    intervals: Vec<Interval>,
+    open: BTreeMap<(String, String), LabelInterval>,
+    downtimes: BTreeMap<(String, String), LabelInterval>,
+    intervals: Vec<LabelInterval>,
 }
 
 impl Log {
@@ -74,7 +74,7 @@ impl Log {
             return;
         };
         let output = if output == "(null)" { "" } else { output };
-        let interval = Interval {
+        let interval = LabelInterval {
             node: host.to_owned(),
             from: time,
             to: time,
@@ -101,7 +101,7 @@ impl Log {
         let key = (host.to_owned(), service.to_owned());
         match what {
             "STARTED" => {
-                self.downtimes.entry(key).or_insert_with(|| Interval {
+                self.downtimes.entry(key).or_insert_with(|| LabelInterval {
                     node: host.to_owned(),
                     from: time,
                     to: time,
@@ -131,11 +131,11 @@ impl Log {
         }
     }
 
-    fn close(&mut self, interval: Option<Interval>, time: i64) {
+    fn close(&mut self, interval: Option<LabelInterval>, time: i64) {
         self.intervals.extend(
             interval
                 .filter(|i| i.from < time)
-                .map(|i| Interval { to: time, ..i }),
+                .map(|i| LabelInterval { to: time, ..i }),
         );
     }
 }

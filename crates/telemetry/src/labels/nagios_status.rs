@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use super::{
     Severity,
-    intervals::{Interval, State},
+    intervals::{LabelInterval, State},
 };
 use crate::error::{Error, Result};
 
@@ -14,7 +14,7 @@ const MAX_KEYS: usize = 1000;
 /// Reads the hard states of all hosts and services, each from its last hard change to the time the file was written, and
 /// the downtimes as maintenance. A state that is still soft says what was known before it; a check that never ran says
 /// nothing. A file that breaks off gives its whole blocks.
-pub fn nagios_status(text: &[u8], path: &Path, severity: Severity) -> Result<Vec<Interval>> {
+pub fn nagios_status(text: &[u8], path: &Path, severity: Severity) -> Result<Vec<LabelInterval>> {
     let text = String::from_utf8_lossy(text);
     let blocks = blocks(&text);
     let created = blocks
@@ -61,7 +61,7 @@ fn blocks(text: &str) -> Vec<(&str, Block<'_>)> {
     blocks
 }
 
-fn status(block: &Block<'_>, created: i64, severity: Severity) -> Option<Interval> {
+fn status(block: &Block<'_>, created: i64, severity: Severity) -> Option<LabelInterval> {
     if block.get("has_been_checked") == Some(&"0") {
         return None;
     }
@@ -81,7 +81,7 @@ fn status(block: &Block<'_>, created: i64, severity: Severity) -> Option<Interva
     } else {
         block.get("plugin_output").copied().unwrap_or_default()
     };
-    Some(Interval {
+    Some(LabelInterval {
         node: (*block.get("host_name")?).to_owned(),
         from: from.min(created),
         to: created.saturating_add(1),
@@ -95,12 +95,12 @@ fn status(block: &Block<'_>, created: i64, severity: Severity) -> Option<Interva
     })
 }
 
-fn downtime(block: &Block<'_>) -> Option<Interval> {
+fn downtime(block: &Block<'_>) -> Option<LabelInterval> {
     let (from, to) = (time(block, "start_time")?, time(block, "end_time")?);
     // A flexible downtime is only an offer until something happens.
     let offered = block.get("fixed") == Some(&"0") && block.get("is_in_effect") == Some(&"0");
     let author = block.get("author").copied().unwrap_or("somebody");
-    (to > from && !offered).then(|| Interval {
+    (to > from && !offered).then(|| LabelInterval {
         node: block.get("host_name").copied().unwrap_or_default().to_owned(),
         from,
         to,
@@ -161,7 +161,7 @@ hostdowntime {
 \t}
 ";
 
-    fn read(text: &str) -> Result<Vec<Interval>> {
+    fn read(text: &str) -> Result<Vec<LabelInterval>> {
         nagios_status(text.as_bytes(), Path::new("status.dat"), Severity::default())
     }
 

@@ -1,4 +1,4 @@
-//! What Slurm says of its nodes: `sinfo --json` and `sinfo -R`.
+//! What Slurm says of its nodes: `sinfo --json`.
 
 use std::path::Path;
 
@@ -6,12 +6,9 @@ use serde_json::Value;
 
 use super::{
     hostlist::expand,
-    intervals::{Interval, State},
+    intervals::{LabelInterval, State},
 };
-use crate::{
-    error::{Error, Result},
-    parse_time,
-};
+use crate::error::{Error, Result};
 
 /// Flags and states of a node that is out of service because something is wrong, or is said to be.
 const BAD: [&str; 10] = [
@@ -46,7 +43,7 @@ const SILENT: [&str; 6] = [
 ///
 /// A node that is drained, draining or down is anomalous since its reason was set, and one under maintenance is so. Where
 /// the state is `idle`, the drain stands among the flags, so both are looked at. Any other node is healthy at `now`.
-pub fn sinfo_json(text: &[u8], path: &Path, now: i64) -> Result<Vec<Interval>> {
+pub fn sinfo_json(text: &[u8], path: &Path, now: i64) -> Result<Vec<LabelInterval>> {
     let wrong = |problem: String| Error::Source {
         path: path.to_path_buf(),
         problem,
@@ -86,7 +83,7 @@ pub fn sinfo_json(text: &[u8], path: &Path, now: i64) -> Result<Vec<Interval>> {
     Ok(intervals)
 }
 
-fn interval(name: &str, words: &[String], reason: &str, since: Option<i64>, now: i64) -> Interval {
+fn interval(name: &str, words: &[String], reason: &str, since: Option<i64>, now: i64) -> LabelInterval {
     let any = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
     let state = match () {
         () if any(&WORKED_ON) => State::Maintenance,
@@ -96,7 +93,7 @@ fn interval(name: &str, words: &[String], reason: &str, since: Option<i64>, now:
     };
     // The reason's time is the drain's; a node in service has none, or that of an old one.
     let since = since.filter(|&since| state > State::Healthy && since > 0 && since <= now);
-    Interval {
+    LabelInterval {
         node: name.to_owned(),
         from: since.unwrap_or(now),
         to: now.saturating_add(1),
@@ -136,55 +133,6 @@ fn text_of(value: Option<&Value>) -> &str {
     value.and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Reads the table that `sinfo -R` printed at `now`, in seconds: reason, user, time and list of nodes. Its times have no
-/// zone; `ahead` is how many seconds the cluster's clock is ahead of UTC. A reason whose time is unknown begins at `now`.
-pub fn sinfo_reasons(text: &[u8], path: &Path, now: i64, ahead: i64) -> Result<Vec<Interval>> {
-    let text = String::from_utf8_lossy(text);
-    let mut intervals = Vec::new();
-    for (number, line) in text.lines().enumerate() {
-        if line.trim().is_empty() || line.trim_start().starts_with("REASON ") {
-            continue;
-        }
-        let wrong = || Error::Source {
-            path: path.to_path_buf(),
-            problem: format!(
-                "line {}: it is no line of reason, user, time and nodes",
-                number + 1
-            ),
-            advice: "give what sinfo -R prints",
-        };
-        let (rest, nodes) = last_word(line).ok_or_else(wrong)?;
-        let (rest, time) = last_word(rest).ok_or_else(wrong)?;
-        let (reason, user) = last_word(rest).ok_or_else(wrong)?;
-        let since = match time {
-            "Unknown" => now,
-            _ => parse_time(time)
-                .ok_or_else(wrong)?
-                .div_euclid(1000)
-                .saturating_sub(ahead),
-        };
-        for node in expand(nodes).ok_or_else(wrong)? {
-            intervals.push(Interval {
-                node,
-                from: since.min(now),
-                to: now.saturating_add(1),
-                state: State::Anomalous,
-                source: format!("slurm reason by {user}"),
-                reason: reason.trim().to_owned(),
-            });
-        }
-    }
-    Ok(intervals)
-}
-
-/// What stands before the last word, and that word.
-fn last_word(text: &str) -> Option<(&str, &str)> {
-    let text = text.trim_end();
-    let start = text.rfind(char::is_whitespace)?;
-    let word = text[start..].trim_start();
-    Some((&text[..start], word))
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -199,12 +147,8 @@ mod tests {
     const NEW: &str = r#"{"sinfo":[{"node":{"state":["IDLE","DRAIN"]},"nodes":{"nodes":["r[1-2]"]},
         "reason":{"description":"GPU","time":{"set":true,"infinite":false,"number":600},"user":"root"}},
         {"node":{"state":["MIXED"]},"nodes":{"nodes":["r3"]},"reason":{"description":"","time":{"set":false,"number":0}}}]}"#;
-    const REASONS: &str = "REASON               USER      TIMESTAMP           NODELIST
-NHC: check_hw_mem    root      1970-01-01T01:00:00 n[1-2]
-bad fan              alice     Unknown             n7
-";
 
-    fn shown(intervals: &[Interval]) -> Vec<(&str, i64, State)> {
+    fn shown(intervals: &[LabelInterval]) -> Vec<(&str, i64, State)> {
         intervals
             .iter()
             .map(|i| (i.node.as_str(), i.from, i.state))
@@ -239,41 +183,20 @@ bad fan              alice     Unknown             n7
         Ok(())
     }
 
-    #[test]
-    fn reasons_are_read_from_their_table() -> Result<()> {
-        let intervals = sinfo_reasons(REASONS.as_bytes(), Path::new("sinfo"), 9000, 3000)?;
-        let want = [
-            ("n1", 600, State::Anomalous),
-            ("n2", 600, State::Anomalous),
-            ("n7", 9000, State::Anomalous),
-        ];
-        assert_eq!(shown(&intervals), want);
-        assert_eq!(
-            (intervals[0].reason.as_str(), intervals[2].source.as_str()),
-            ("NHC: check_hw_mem", "slurm reason by alice")
-        );
-        assert!(sinfo_reasons(b"what is this\n", Path::new("sinfo"), 0, 0).is_err());
-        Ok(())
-    }
-
     proptest! {
         #[test]
-        fn mutations_never_panic(at in 0usize..OLD.len(), with in "[\\[\\]{}\":,0n-]{0,3}", line in 0usize..REASONS.len()) {
+        fn mutations_never_panic(at in 0usize..OLD.len(), with in "[\\[\\]{}\":,0n-]{0,3}") {
             for json in [OLD, NEW] {
                 let mut text = json.to_owned();
                 let at = at % text.len();
                 text.replace_range(at..at + 1, &with);
                 let _ = sinfo_json(text.as_bytes(), Path::new("s"), 1000);
             }
-            let mut text = REASONS.to_owned();
-            text.replace_range(line..line + 1, &with);
-            let _ = sinfo_reasons(text.as_bytes(), Path::new("s"), 1000, 0);
         }
 
         #[test]
         fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = sinfo_json(&bytes, Path::new("s"), 0);
-            let _ = sinfo_reasons(&bytes, Path::new("s"), 0, 0);
         }
     }
 }

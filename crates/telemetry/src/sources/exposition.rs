@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, path::Path};
 use super::{Sample, Sink, source};
 use crate::{
     error::Result,
-    metric::{self, Kind},
+    metric::{self, MetricKind},
 };
 
 const ADVICE: &str = "it is not Prometheus' text format, version 0.0.4";
@@ -17,7 +17,7 @@ const ADVICE: &str = "it is not Prometheus' text format, version 0.0.4";
 pub fn read(text: &[u8], path: &Path, node: &str, time: i64, sink: &mut Sink<'_>) -> Result<usize> {
     let text = std::str::from_utf8(text)
         .map_err(|e| source(path, format!("byte {} is not UTF-8", e.valid_up_to()), ADVICE))?;
-    let mut kinds: BTreeMap<&str, Kind> = BTreeMap::new();
+    let mut kinds: BTreeMap<&str, MetricKind> = BTreeMap::new();
     let mut samples = 0;
     for (number, line) in text.split('\n').enumerate() {
         let wrong = |problem: &str| {
@@ -48,7 +48,7 @@ pub fn read(text: &[u8], path: &Path, node: &str, time: i64, sink: &mut Sink<'_>
 }
 
 /// Notes the kind of a `# TYPE` line. Other comments mean nothing.
-fn declare<'a>(comment: &'a str, kinds: &mut BTreeMap<&'a str, Kind>) -> Result<(), &'static str> {
+fn declare<'a>(comment: &'a str, kinds: &mut BTreeMap<&'a str, MetricKind>) -> Result<(), &'static str> {
     let mut words = comment.split([' ', '\t']).filter(|word| !word.is_empty());
     if words.next() != Some("TYPE") {
         return Ok(());
@@ -58,9 +58,9 @@ fn declare<'a>(comment: &'a str, kinds: &mut BTreeMap<&'a str, Kind>) -> Result<
         .filter(|name| is_name(name))
         .ok_or("there is no metric name")?;
     let kind = match words.next() {
-        Some("counter") => Some(Kind::Counter),
+        Some("counter") => Some(MetricKind::Counter),
         // Of a histogram or summary only the quantiles have the bare name, and they are gauges.
-        Some("gauge" | "histogram" | "summary") => Some(Kind::Gauge),
+        Some("gauge" | "histogram" | "summary") => Some(MetricKind::Gauge),
         Some("untyped") => None,
         _ => return Err("there is no known type"),
     };
@@ -116,7 +116,7 @@ impl<'a> Series<'a> {
 }
 
 /// A series' name: the metric, and its labels in the order given.
-pub fn series_name<'a>(metric: &str, labels: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+pub(crate) fn series_name<'a>(metric: &str, labels: impl Iterator<Item = (&'a str, &'a str)>) -> String {
     let mut out = metric.to_owned();
     for (i, (name, value)) in labels.enumerate() {
         out.push(if i == 0 { '{' } else { ',' });
@@ -213,7 +213,7 @@ mod tests {
 
     use super::*;
 
-    type Row = (String, Kind, i64, f64);
+    type Row = (String, MetricKind, i64, f64);
 
     fn parse(text: &str) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
@@ -249,7 +249,7 @@ h_bucket{le="+Inf"} 144320
         let post = named("http_requests_total{code=\"200\",method=\"post\"}");
         assert_eq!(
             (post.1, post.2, post.3),
-            (Kind::Counter, 1_395_066_363_000, 1027.0)
+            (MetricKind::Counter, 1_395_066_363_000, 1027.0)
         );
         assert_eq!(
             named("http_requests_total{code=\"400\",method=\"post\"}").2,
@@ -264,10 +264,14 @@ h_bucket{le="+Inf"} 144320
             f64::INFINITY
         );
         assert!(named("rpc{quantile=\"0.5\"}").3.is_nan());
-        assert_eq!(named("rpc{quantile=\"0.5\"}").1, Kind::Gauge);
-        assert_eq!(named("rpc_sum").1, Kind::Counter);
-        assert_eq!(named("h_bucket{le=\"+Inf\"}").1, Kind::Counter);
-        assert_eq!(named("job_total").1, Kind::Gauge, "the source outweighs the name");
+        assert_eq!(named("rpc{quantile=\"0.5\"}").1, MetricKind::Gauge);
+        assert_eq!(named("rpc_sum").1, MetricKind::Counter);
+        assert_eq!(named("h_bucket{le=\"+Inf\"}").1, MetricKind::Counter);
+        assert_eq!(
+            named("job_total").1,
+            MetricKind::Gauge,
+            "the source outweighs the name"
+        );
         assert_eq!(rows.len(), 9);
         Ok(())
     }

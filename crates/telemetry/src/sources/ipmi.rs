@@ -11,7 +11,7 @@ use crate::{
 
 /// What a file of sensor readings held besides samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct IpmiReport {
     /// Samples given out, readings that were missing among them.
     pub samples: usize,
     /// Discrete sensors, whose readings are bits and not quantities; they are left out.
@@ -22,9 +22,9 @@ pub struct Report {
 
 /// Reads the sensors of one node. Readings before the first `Timestamp:` line are of `time`, in milliseconds. A sensor
 /// without a reading gives NaN, but only once it has had one: most of them are discrete.
-pub fn read(text: &[u8], path: &Path, node: &str, time: i64, sink: &mut Sink<'_>) -> Result<Report> {
+pub fn read(text: &[u8], path: &Path, node: &str, time: i64, sink: &mut Sink<'_>) -> Result<IpmiReport> {
     let text = String::from_utf8_lossy(text);
-    let (mut report, mut known, mut time) = (Report::default(), BTreeSet::new(), time);
+    let (mut report, mut known, mut time) = (IpmiReport::default(), BTreeSet::new(), time);
     for (number, line) in text.lines().enumerate() {
         let line = line.trim();
         if let Some(stamp) = line.strip_prefix("Timestamp:") {

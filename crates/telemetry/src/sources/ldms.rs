@@ -10,7 +10,7 @@ use super::{Sample, Sink, io, source};
 use crate::{
     Dropped,
     error::Result,
-    metric::{Kind, canonical, metric},
+    metric::{MetricKind, canonical, metric},
     parse_time,
 };
 
@@ -21,7 +21,7 @@ const CONTEXT: [&str; 6] = ["Time", "Time_usec", "DT", "DT_usec", "component_id"
 
 /// What a file held besides samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct LdmsReport {
     /// Sample sets, one per line.
     pub sets: usize,
     /// Samples given out.
@@ -33,7 +33,7 @@ pub struct Report {
 }
 
 /// Reads one file of one sampler, whose metrics are called `<file's name>.<column>`.
-pub fn load(path: impl AsRef<Path>, sink: &mut Sink<'_>) -> Result<Report> {
+pub fn load(path: impl AsRef<Path>, sink: &mut Sink<'_>) -> Result<LdmsReport> {
     let path = path.as_ref();
     let sampler = path
         .file_stem()
@@ -45,8 +45,8 @@ pub fn load(path: impl AsRef<Path>, sink: &mut Sink<'_>) -> Result<Report> {
 }
 
 /// Reads the text of one sampler. A header may come again, as it does when the daemon restarts with other metrics.
-pub fn read(mut text: impl BufRead, path: &Path, sampler: &str, sink: &mut Sink<'_>) -> Result<Report> {
-    let (mut report, mut layout) = (Report::default(), None);
+pub fn read(mut text: impl BufRead, path: &Path, sampler: &str, sink: &mut Sink<'_>) -> Result<LdmsReport> {
+    let (mut report, mut layout) = (LdmsReport::default(), None);
     let (mut line, mut number) = (Vec::new(), 0);
     loop {
         line.clear();
@@ -92,7 +92,7 @@ struct Layout {
 
 struct Column {
     name: String,
-    kind: Kind,
+    kind: MetricKind,
     /// Neither context nor known to be text.
     used: bool,
 }
@@ -127,7 +127,12 @@ impl Layout {
     }
 
     /// Gives out the samples of a line; the inner error says what is wrong with it.
-    fn set(&mut self, line: &str, report: &mut Report, sink: &mut Sink<'_>) -> Result<Result<(), String>> {
+    fn set(
+        &mut self,
+        line: &str,
+        report: &mut LdmsReport,
+        sink: &mut Sink<'_>,
+    ) -> Result<Result<(), String>> {
         let fields: Vec<&str> = line.split(',').map(str::trim).collect();
         if fields.len() != self.columns.len() {
             return Ok(Err(format!(
@@ -187,7 +192,7 @@ mod tests {
 
     type Row = (String, String, i64, f64);
 
-    fn rows(text: &str) -> Result<(Vec<Row>, Report)> {
+    fn rows(text: &str) -> Result<(Vec<Row>, LdmsReport)> {
         let mut rows = Vec::new();
         let report = read(text.as_bytes(), Path::new("meminfo"), "meminfo", &mut |s| {
             rows.push((s.node.to_owned(), s.metric.to_owned(), s.time, s.value));

@@ -25,7 +25,7 @@ use crate::{
     error::Result,
     metric::metric,
     pattern::{matches, natural_order},
-    windows::{Counts, Keep, MetricId, Settings, Stats, Windows},
+    windows::{Counts, KeptStatistics, MetricId, Stats, WindowSettings, Windows},
 };
 
 /// Windows of one metric that are kept in memory before they go to its scratch file.
@@ -45,9 +45,9 @@ pub fn aggregated() -> Table {
 #[derive(Clone, Debug)]
 pub struct Raw {
     /// Width and lateness of the windows.
-    pub settings: Settings,
+    pub settings: WindowSettings,
     /// Which statistics become columns.
-    pub keep: Keep,
+    pub keep: KeptStatistics,
     /// Patterns of metrics to take, as `ipmi.*` for the plugin `ipmi_pub`.
     pub include: Vec<String>,
     /// Patterns of metrics not to take.
@@ -57,8 +57,8 @@ pub struct Raw {
 impl Default for Raw {
     fn default() -> Raw {
         Raw {
-            settings: Settings::default(),
-            keep: Keep::All,
+            settings: WindowSettings::default(),
+            keep: KeptStatistics::All,
             include: vec!["ipmi.*".to_owned(), "ganglia.*".to_owned()],
             exclude: Vec::new(),
         }
@@ -67,7 +67,7 @@ impl Default for Raw {
 
 /// What an import did.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Report {
+pub struct M100Report {
     /// The record files written, one per node, in natural order of the nodes.
     pub files: Vec<PathBuf>,
     /// Metrics imported.
@@ -80,7 +80,7 @@ pub struct Report {
 
 /// How far an import is.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum ImportProgress {
     /// So many of so many metrics are windows.
     Metrics(usize, usize),
     /// So many of so many nodes have their file.
@@ -93,7 +93,7 @@ pub type Labeller<'a> = dyn FnMut(&Frame) -> Result<Vec<Truth>> + 'a;
 impl Raw {
     /// Imports all months under `root` into `<out>/<node>.record`, which [`records::load`] reads. Nothing is known of any
     /// window.
-    pub fn import(&self, root: impl AsRef<Path>, out: impl AsRef<Path>) -> Result<Report> {
+    pub fn import(&self, root: impl AsRef<Path>, out: impl AsRef<Path>) -> Result<M100Report> {
         let unknown = &mut |frame: &Frame| Ok(vec![Truth::Unknown; frame.rows()]);
         self.import_labelled(root, out, unknown, &mut |_| {})
     }
@@ -104,10 +104,10 @@ impl Raw {
         root: impl AsRef<Path>,
         out: impl AsRef<Path>,
         labeller: &mut Labeller<'_>,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<Report> {
+        progress: &mut dyn FnMut(ImportProgress),
+    ) -> Result<M100Report> {
         let (root, out) = (root.as_ref(), out.as_ref());
-        let mut report = Report::default();
+        let mut report = M100Report::default();
         let files = self.find(root, &mut report)?;
         let scratch = out.join(SCRATCH);
         fs::create_dir_all(&scratch).map_err(io("make the folder", &scratch))?;
@@ -124,13 +124,13 @@ impl Raw {
         &self,
         files: &[(String, Vec<PathBuf>)],
         scratch: &Path,
-        report: &mut Report,
-        progress: &mut dyn FnMut(Progress),
+        report: &mut M100Report,
+        progress: &mut dyn FnMut(ImportProgress),
     ) -> Result<Vec<Merge>> {
         let mut columns = Vec::new();
         for (number, (name, months)) in files.iter().enumerate() {
             let path = scratch.join(format!("{number}.record"));
-            progress(Progress::Metrics(number, files.len()));
+            progress(ImportProgress::Metrics(number, files.len()));
             match self.column(name, months, &path, report)? {
                 Some(parts) => {
                     report.metrics.push(name.clone());
@@ -149,7 +149,7 @@ impl Raw {
     }
 
     /// The files of every metric to import, months in order.
-    fn find(&self, root: &Path, report: &mut Report) -> Result<Vec<(String, Vec<PathBuf>)>> {
+    fn find(&self, root: &Path, report: &mut M100Report) -> Result<Vec<(String, Vec<PathBuf>)>> {
         let mut found: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
         for (_, month) in parts(root, "year_month=")? {
             for (plugin, folder) in parts(&month, "plugin=")? {
@@ -186,7 +186,7 @@ impl Raw {
         name: &str,
         months: &[PathBuf],
         path: &Path,
-        report: &mut Report,
+        report: &mut M100Report,
     ) -> Result<Option<Parts>> {
         let mut names = Vec::new();
         self.keep.name(name, &mut names);
@@ -232,9 +232,9 @@ impl Raw {
         &self,
         columns: &[Merge],
         out: &Path,
-        report: &mut Report,
+        report: &mut M100Report,
         labeller: &mut Labeller<'_>,
-        progress: &mut dyn FnMut(Progress),
+        progress: &mut dyn FnMut(ImportProgress),
     ) -> Result<()> {
         let mut names = Vec::new();
         report
@@ -245,7 +245,7 @@ impl Raw {
         let mut nodes: Vec<&String> = nodes.into_iter().collect();
         nodes.sort_by(|a, b| natural_order(a, b));
         for (number, node) in nodes.iter().enumerate() {
-            progress(Progress::Nodes(number, nodes.len()));
+            progress(ImportProgress::Nodes(number, nodes.len()));
             let path = records::file(out, node)?;
             let step = self.settings.width;
             let times = times(columns, node)?;
@@ -266,7 +266,7 @@ type Parts = BTreeMap<String, Vec<(usize, usize)>>;
 /// The windows of one metric on their way to its scratch file.
 struct Spill {
     writer: Writer,
-    keep: Keep,
+    keep: KeptStatistics,
     /// Start and values of the windows of each node that are not yet written.
     waiting: BTreeMap<String, (Vec<i64>, Vec<f32>)>,
     count: usize,
@@ -274,7 +274,7 @@ struct Spill {
 }
 
 impl Spill {
-    fn new(writer: Writer, keep: Keep) -> Spill {
+    fn new(writer: Writer, keep: KeptStatistics) -> Spill {
         Spill {
             writer,
             keep,

@@ -5,7 +5,7 @@ use std::{collections::HashMap, path::Path};
 use super::{m100::parts, m100_columns::each_where};
 use crate::{
     error::Result,
-    labels::{Interval, State},
+    labels::{LabelInterval, State},
 };
 
 /// The check that the aggregated set takes its label from.
@@ -16,7 +16,7 @@ const GAP: i64 = 2 * 900 * 1000;
 /// Reads the results of one check in `plugin=nagios_pub/metric=state` of all months: 0 is healthy, anything above is
 /// anomalous, as in the aggregated set. Equal results less than half an hour apart are one interval. There are none if the
 /// months have no such metric.
-pub fn states(root: impl AsRef<Path>, check: &str) -> Result<Vec<Interval>> {
+pub fn states(root: impl AsRef<Path>, check: &str) -> Result<Vec<LabelInterval>> {
     let mut found: HashMap<String, Vec<(i64, i64, State)>> = HashMap::new();
     for (_, month) in parts(root.as_ref(), "year_month=")? {
         let folder = month.join("plugin=nagios_pub/metric=state");
@@ -34,7 +34,7 @@ pub fn states(root: impl AsRef<Path>, check: &str) -> Result<Vec<Interval>> {
     let mut nodes: Vec<_> = found.into_iter().collect();
     nodes.sort_by(|a, b| a.0.cmp(&b.0));
     let intervals = |(node, runs): (String, Vec<(i64, i64, State)>)| {
-        runs.into_iter().map(move |(from, to, state)| Interval {
+        runs.into_iter().map(move |(from, to, state)| LabelInterval {
             node: node.clone(),
             from: from.div_euclid(1000),
             to: to.div_euclid(1000).saturating_add(1),

@@ -20,7 +20,7 @@ use std::path::Path;
 
 pub use table::{Loaded, Table};
 
-use crate::{error::Error, metric::Kind};
+use crate::{error::Error, metric::MetricKind};
 
 /// One value of one metric of one node.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -30,7 +30,7 @@ pub struct Sample<'a> {
     /// The metric's canonical name.
     pub metric: &'a str,
     /// Gauge or counter.
-    pub kind: Kind,
+    pub kind: MetricKind,
     /// Milliseconds since 1970.
     pub time: i64,
     /// The value; NaN if there was none to read.

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    metric::{self, Kind},
+    metric::{self, MetricKind},
 };
 
 /// Points per series that one request asks for; the server refuses more than 11,000.
@@ -22,7 +22,7 @@ const ADVICE: &str = "check that the address is that of a Prometheus server";
 
 /// A Prometheus server, or anything that answers its query API over plain HTTP.
 #[derive(Clone, Debug)]
-pub struct Server {
+pub struct PrometheusServer {
     url: String,
     address: Address,
     /// The label whose value, without a port, is the node's name.
@@ -33,7 +33,7 @@ pub struct Server {
 
 /// What an answer held.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct PrometheusReport {
     /// Series read.
     pub series: usize,
     /// Samples given out.
@@ -42,10 +42,10 @@ pub struct Report {
     pub nameless: usize,
 }
 
-impl Server {
+impl PrometheusServer {
     /// A server at `http://host:port/prefix`. Nodes are told by the label `instance`.
-    pub fn new(url: &str) -> Result<Server> {
-        Ok(Server {
+    pub fn new(url: &str) -> Result<PrometheusServer> {
+        Ok(PrometheusServer {
             url: url.to_owned(),
             address: Address::parse(url).map_err(|problem| Error::Setting(format!("{url:?}: {problem}")))?,
             node_label: "instance".to_owned(),
@@ -54,7 +54,7 @@ impl Server {
     }
 
     /// The kinds of all metrics, as their targets stated them.
-    pub fn kinds(&self) -> Result<BTreeMap<String, Kind>> {
+    pub fn kinds(&self) -> Result<BTreeMap<String, MetricKind>> {
         let body = self.get("/api/v1/metadata")?;
         read_kinds(&body, Path::new(&self.url))
     }
@@ -66,15 +66,15 @@ impl Server {
         query: &str,
         (from, to): (i64, i64),
         step: i64,
-        kinds: &BTreeMap<String, Kind>,
+        kinds: &BTreeMap<String, MetricKind>,
         sink: &mut Sink<'_>,
-    ) -> Result<Report> {
+    ) -> Result<PrometheusReport> {
         if step <= 0 || to < from {
             return Err(Error::Setting(format!(
                 "a range from {from} to {to} in steps of {step} s holds nothing; give a step above 0 and an end after the start"
             )));
         }
-        let mut report = Report::default();
+        let mut report = PrometheusReport::default();
         let mut start = from;
         while start <= to {
             let end = to.min(start.saturating_add(step.saturating_mul(POINTS - 1)));
@@ -105,20 +105,20 @@ impl Server {
 }
 
 /// Reads the answer to a range or instant query.
-pub fn read_range(
+pub(crate) fn read_range(
     body: &[u8],
     path: &Path,
     node_label: &str,
-    kinds: &BTreeMap<String, Kind>,
+    kinds: &BTreeMap<String, MetricKind>,
     sink: &mut Sink<'_>,
-) -> Result<Report> {
+) -> Result<PrometheusReport> {
     let data = data(body, path)?;
     let wrong = |problem: &str| source(path, problem, ADVICE);
     let series = data
         .get("result")
         .and_then(Value::as_array)
         .ok_or_else(|| wrong("the answer has no result"))?;
-    let mut report = Report::default();
+    let mut report = PrometheusReport::default();
     for series in series {
         let labels = series.get("metric").and_then(Value::as_object);
         let labels = labels.ok_or_else(|| wrong("a series has no labels"))?;
@@ -154,7 +154,7 @@ pub fn read_range(
 }
 
 /// Reads the answer of the metadata endpoint. A metric whose targets disagree has no kind.
-fn read_kinds(body: &[u8], path: &Path) -> Result<BTreeMap<String, Kind>> {
+fn read_kinds(body: &[u8], path: &Path) -> Result<BTreeMap<String, MetricKind>> {
     let data = data(body, path)?;
     let metrics = data
         .as_object()
@@ -164,8 +164,8 @@ fn read_kinds(body: &[u8], path: &Path) -> Result<BTreeMap<String, Kind>> {
             .as_array()?
             .iter()
             .map(|entry| match entry.get("type")?.as_str()? {
-                "counter" => Some(Kind::Counter),
-                "gauge" | "summary" | "histogram" => Some(Kind::Gauge),
+                "counter" => Some(MetricKind::Counter),
+                "gauge" | "summary" | "histogram" => Some(MetricKind::Gauge),
                 _ => None,
             });
         let first = kinds.next()??;
@@ -226,11 +226,11 @@ mod tests {
         {"metric":{"__name__":"odd","instance":"n2:9100","z":"1","a":"x\"y"},"values":[[1700000000,"+Inf"]]},
         {"metric":{"__name__":"up"},"values":[[1700000000,"1"]]}]}}"#;
 
-    type Row = (String, String, Kind, i64, f64);
+    type Row = (String, String, MetricKind, i64, f64);
 
-    fn rows(body: &str) -> Result<(Vec<Row>, Report)> {
+    fn rows(body: &str) -> Result<(Vec<Row>, PrometheusReport)> {
         let mut rows = Vec::new();
-        let kinds = BTreeMap::from([("odd".to_owned(), Kind::Counter)]);
+        let kinds = BTreeMap::from([("odd".to_owned(), MetricKind::Counter)]);
         let report = read_range(body.as_bytes(), Path::new("p"), "instance", &kinds, &mut |s| {
             rows.push((s.node.to_owned(), s.metric.to_owned(), s.kind, s.time, s.value));
             Ok(())
@@ -246,7 +246,7 @@ mod tests {
             (
                 "n1".into(),
                 "node_load1".into(),
-                Kind::Gauge,
+                MetricKind::Gauge,
                 1_700_000_000_000,
                 0.5
             )
@@ -254,11 +254,11 @@ mod tests {
         assert!(rows[1].3 == 1_700_000_060_500 && rows[1].4.is_nan());
         assert_eq!(
             (rows[2].1.as_str(), rows[2].2),
-            ("odd{a=\"x\\\"y\",z=\"1\"}", Kind::Counter)
+            ("odd{a=\"x\\\"y\",z=\"1\"}", MetricKind::Counter)
         );
         assert_eq!(
             report,
-            Report {
+            PrometheusReport {
                 series: 2,
                 samples: 3,
                 nameless: 1
@@ -281,7 +281,7 @@ mod tests {
         let body = r#"{"status":"success","data":{"a":[{"type":"counter","help":"","unit":""}],
             "b":[{"type":"gauge"},{"type":"counter"}],"c":[{"type":"unknown"}],"d":[]}}"#;
         let kinds = read_kinds(body.as_bytes(), Path::new("p"))?;
-        assert_eq!(kinds, BTreeMap::from([("a".to_owned(), Kind::Counter)]));
+        assert_eq!(kinds, BTreeMap::from([("a".to_owned(), MetricKind::Counter)]));
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use synod_data::{
-    readers::{self, Batch, Options, RowReader},
+    readers::{self, Batch, ReadOptions, RowReader},
     record::Reader,
 };
 
@@ -15,7 +15,6 @@ use super::{
 use crate::{
     Frame, align,
     error::{Error, Result},
-    pattern::load_glob,
 };
 
 /// Seconds between rows of a file that has no times.
@@ -106,17 +105,12 @@ impl Table {
         let choice = columns.metrics(self, Choice::default(), path, &mut notes)?;
         let frame = match choice.dropped.is_empty() {
             true => frame,
-            false => align::select(&frame, &choice.metrics)?.frame,
+            false => align::select(&frame, &choice.metrics)?,
         };
         Ok(Loaded {
             frame: frame.with_dropped(choice.dropped),
             notes,
         })
-    }
-
-    /// Loads every file that fits a pattern, in natural order.
-    pub fn load_all(&self, pattern: &str) -> Result<Vec<Loaded>> {
-        load_glob(pattern)?.iter().map(|path| self.load(path)).collect()
     }
 
     /// Gives rows without times some, sorts those with, and returns the step.
@@ -138,11 +132,11 @@ impl Table {
 }
 
 fn read(path: &Path, choice: &Choice, notes: &mut Vec<String>) -> Result<Rows> {
-    let options = Options {
+    let options = ReadOptions {
         columns: Some(choice.metrics.clone()),
         time: choice.time.clone(),
         label: choice.label.clone(),
-        ..Options::default()
+        ..ReadOptions::default()
     };
     let mut reader: Box<dyn RowReader> = readers::open(path, &options)?;
     let (mut batch, mut rows) = (Batch::new(), Rows::new(choice.metrics.len()));

@@ -10,7 +10,7 @@ use parquet::{
     basic::{ConvertedType, LogicalType, Type},
     file::reader::{FileReader, SerializedFileReader},
 };
-use synod_data::readers::{self, Options};
+use synod_data::readers::{self, ReadOptions};
 
 use super::{Table, io, source};
 use crate::{Dropped, error::Result, parse_time, pattern::matches};
@@ -45,7 +45,7 @@ pub(super) struct Choice {
 
 impl Columns {
     pub(super) fn of(path: &Path) -> Result<Columns> {
-        let reader = readers::open(path, &Options::default())?;
+        let reader = readers::open(path, &ReadOptions::default())?;
         let stamps = stamps(path);
         Ok(Columns {
             numbers: reader.names().to_vec(),

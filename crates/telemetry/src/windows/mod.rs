@@ -8,6 +8,6 @@ mod spill;
 mod stats;
 mod stream;
 
-pub use nodes::{Keep, Nodes};
-pub use stats::{Stats, is_missing};
-pub use stream::{Counts, MetricId, Settings, WindowRow, Windows};
+pub use nodes::{KeptStatistics, Nodes};
+pub use stats::Stats;
+pub use stream::{Counts, MetricId, WindowRow, WindowSettings, Windows};

@@ -8,12 +8,12 @@ use std::{
 use super::{
     spill::{Run, Spill},
     stats::Stats,
-    stream::{Counts, MetricId, Settings, WindowRow, Windows},
+    stream::{Counts, MetricId, WindowRow, WindowSettings, Windows},
 };
 use crate::{
     Frame,
     error::{Error, Result},
-    metric::Kind,
+    metric::MetricKind,
     pattern::natural_order,
     sources::Sample,
 };
@@ -23,7 +23,7 @@ const MAX_METRICS: usize = 65_536;
 
 /// Which statistics become columns.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub enum Keep {
+pub enum KeptStatistics {
     /// The mean, under the metric's own name.
     #[default]
     Mean,
@@ -31,20 +31,24 @@ pub enum Keep {
     All,
 }
 
-impl Keep {
+impl KeptStatistics {
     /// Appends the columns of a metric's name.
     pub(crate) fn name(self, metric: &str, out: &mut Vec<String>) {
         match self {
-            Keep::Mean => out.push(metric.to_owned()),
-            Keep::All => out.extend(["avg", "std", "min", "max"].map(|what| format!("{metric}_{what}"))),
+            KeptStatistics::Mean => out.push(metric.to_owned()),
+            KeptStatistics::All => {
+                out.extend(["avg", "std", "min", "max"].map(|what| format!("{metric}_{what}")))
+            }
         }
     }
 
     /// Appends the values of a metric's statistics.
     pub(crate) fn values(self, stats: &Stats, out: &mut Vec<f32>) {
         match self {
-            Keep::Mean => out.push(stats.mean as f32),
-            Keep::All => out.extend([stats.mean, stats.std, stats.min, stats.max].map(|v| v as f32)),
+            KeptStatistics::Mean => out.push(stats.mean as f32),
+            KeptStatistics::All => {
+                out.extend([stats.mean, stats.std, stats.min, stats.max].map(|v| v as f32))
+            }
         }
     }
 }
@@ -54,8 +58,8 @@ impl Keep {
 ///
 /// Every metric has its own open windows, so sources may give one metric after the other or all of them together.
 pub struct Nodes {
-    settings: Settings,
-    keep: Keep,
+    settings: WindowSettings,
+    keep: KeptStatistics,
     nodes: BTreeMap<String, BTreeMap<String, Series>>,
     spill: Option<Spill>,
     /// Closed windows in memory.
@@ -72,7 +76,7 @@ struct Series {
 }
 
 impl Series {
-    fn new(settings: Settings, kind: Kind) -> Result<Series> {
+    fn new(settings: WindowSettings, kind: MetricKind) -> Result<Series> {
         let mut windows = Windows::new(settings)?;
         windows.metric(kind);
         Ok(Series {
@@ -84,7 +88,7 @@ impl Series {
     }
 
     /// Takes a sample and returns how many windows it closed.
-    fn push(&mut self, time: i64, value: f64, keep: Keep) -> usize {
+    fn push(&mut self, time: i64, value: f64, keep: KeptStatistics) -> usize {
         let before = self.starts.len();
         let (starts, values) = (&mut self.starts, &mut self.values);
         self.windows.push(MetricId(0), time, value, &mut |row| {
@@ -94,7 +98,7 @@ impl Series {
     }
 
     /// Closes all windows and brings back those in the scratch file.
-    fn finish(&mut self, keep: Keep, spill: &mut Option<Spill>) -> Result<()> {
+    fn finish(&mut self, keep: KeptStatistics, spill: &mut Option<Spill>) -> Result<()> {
         let (starts, values) = (&mut self.starts, &mut self.values);
         self.windows.finish(&mut |row| append(row, keep, starts, values));
         if let Some(spill) = spill.as_mut().filter(|_| !self.spilled.is_empty()) {
@@ -110,14 +114,14 @@ impl Series {
     }
 }
 
-fn append(row: WindowRow<'_>, keep: Keep, starts: &mut Vec<i64>, values: &mut Vec<f32>) {
+fn append(row: WindowRow<'_>, keep: KeptStatistics, starts: &mut Vec<i64>, values: &mut Vec<f32>) {
     starts.push(row.start);
     row.stats.iter().for_each(|stats| keep.values(stats, values));
 }
 
 impl Nodes {
     /// No nodes.
-    pub fn new(settings: Settings, keep: Keep) -> Result<Nodes> {
+    pub fn new(settings: WindowSettings, keep: KeptStatistics) -> Result<Nodes> {
         Windows::new(settings)?;
         Ok(Nodes {
             settings,
@@ -136,7 +140,7 @@ impl Nodes {
     }
 
     /// Takes a sample; node and metric begin to exist with their first one, which also decides the metric's kind.
-    pub fn push(&mut self, node: &str, metric: &str, kind: Kind, time: i64, value: f64) -> Result<()> {
+    pub fn push(&mut self, node: &str, metric: &str, kind: MetricKind, time: i64, value: f64) -> Result<()> {
         let known = self
             .nodes
             .get_mut(node)
@@ -221,7 +225,7 @@ impl Nodes {
 }
 
 /// The windows of all metrics side by side.
-fn frame(node: String, metrics: BTreeMap<String, Series>, keep: Keep, step: i64) -> Result<Frame> {
+fn frame(node: String, metrics: BTreeMap<String, Series>, keep: KeptStatistics, step: i64) -> Result<Frame> {
     let mut metrics: Vec<(String, Series)> = metrics.into_iter().collect();
     metrics.sort_by(|a, b| natural_order(&a.0, &b.0));
     let times: BTreeSet<i64> = metrics

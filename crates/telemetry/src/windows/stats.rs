@@ -4,7 +4,7 @@
 const BLANK: f64 = 9_223_372_036_854_775_794.0;
 
 /// Whether a value stands for "no value": NaN, infinite, or DCGM's blank.
-pub fn is_missing(value: f64) -> bool {
+pub(crate) fn is_missing(value: f64) -> bool {
     !value.is_finite() || value == BLANK
 }
 

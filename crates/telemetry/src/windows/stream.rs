@@ -3,12 +3,12 @@
 use super::stats::{Moments, Stats, is_missing};
 use crate::{
     error::{Error, Result},
-    metric::Kind,
+    metric::MetricKind,
 };
 
 /// How samples become windows.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct WindowSettings {
     /// Seconds of a window. Windows begin at whole multiples of it since 1970.
     pub width: i64,
     /// How many windows before the newest one stay open for late samples.
@@ -18,9 +18,9 @@ pub struct Settings {
     pub held: usize,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
+impl Default for WindowSettings {
+    fn default() -> WindowSettings {
+        WindowSettings {
             width: 900,
             late: 1,
             held: 2048,
@@ -69,7 +69,7 @@ impl std::ops::Add for Counts {
 
 /// The samples of one metric that are not yet in a window's statistics, and those statistics.
 struct Metric {
-    kind: Kind,
+    kind: MetricKind,
     /// In order of time, no two at the same time, all after `settled`.
     held: Vec<(i64, f64)>,
     /// Samples up to here have been added to their windows.
@@ -80,7 +80,7 @@ struct Metric {
     open: Vec<Moments>,
 }
 
-/// Aggregates the samples of one node. Memory per metric is at most [`Settings::held`] samples and the statistics of the
+/// Aggregates the samples of one node. Memory per metric is at most [`WindowSettings::held`] samples and the statistics of the
 /// open windows.
 ///
 /// A counter is differenced: its statistics are of the rate per second between one sample and the next, which belongs to
@@ -88,7 +88,7 @@ struct Metric {
 /// open windows; of samples of the same metric and time the first is taken. A time far in the future closes all windows
 /// before it, and what comes for these counts as late: a source whose clock cannot be trusted shows in [`Counts::late`].
 pub struct Windows {
-    settings: Settings,
+    settings: WindowSettings,
     width: i64,
     metrics: Vec<Metric>,
     /// The number of the newest window that a sample fell into.
@@ -99,7 +99,7 @@ pub struct Windows {
 
 impl Windows {
     /// No metrics and no samples.
-    pub fn new(settings: Settings) -> Result<Windows> {
+    pub fn new(settings: WindowSettings) -> Result<Windows> {
         if settings.width <= 0
             || settings.width > i64::MAX / 4000
             || settings.held < 2
@@ -122,7 +122,7 @@ impl Windows {
     }
 
     /// Adds a metric, whose id is the number of metrics before it.
-    pub fn metric(&mut self, kind: Kind) -> MetricId {
+    pub fn metric(&mut self, kind: MetricKind) -> MetricId {
         self.metrics.push(Metric {
             kind,
             held: Vec::new(),
@@ -249,8 +249,8 @@ impl Metric {
             }
             let moments = &mut self.open[slot];
             match self.kind {
-                Kind::Gauge => moments.add(value),
-                Kind::Counter => {
+                MetricKind::Gauge => moments.add(value),
+                MetricKind::Counter => {
                     if let Some((before, old)) = self.last {
                         let increase = if value >= old { value - old } else { value };
                         moments.add(increase * 1000.0 / time.saturating_sub(before) as f64);

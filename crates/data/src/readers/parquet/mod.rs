@@ -18,7 +18,7 @@ use synod_kernels::Map;
 
 use self::convert::{Kind, Scratch};
 use super::{
-    Batch, Options, RowReader, Skipped, malformed,
+    Batch, ReadOptions, RowReader, Skipped, malformed,
     selection::{Role, Selection, unique},
 };
 use crate::error::{Error, Place, Result, io_error, panic_message};
@@ -57,7 +57,7 @@ struct Group {
 
 impl Parquet {
     /// Opens a file and reads its metadata.
-    pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Parquet> {
+    pub fn open(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Parquet> {
         let path = path.as_ref();
         let file = File::open(path).map_err(io_error("open the file", path))?;
         let map = Map::open(&file).map_err(io_error("map the file", path))?;

@@ -2,7 +2,7 @@
 
 use synod_kernels::{self as kernels, Access, Chain, Instr, Reg, Simd, Source, Span};
 
-use super::super::{Frame, InPlace, Task};
+use super::super::{CallFrame, InPlace, KernelCall};
 use super::{Context, elements};
 use crate::error::{Error, Result};
 use crate::graph::{Builder, Graph, Value};
@@ -15,7 +15,7 @@ const WIDTH: usize = 32;
 const SHORT: usize = 4;
 
 /// A single elementwise op is a chain of one.
-pub(super) fn single(c: &Context<'_>) -> Result<Task> {
+pub(super) fn single(c: &Context<'_>) -> Result<KernelCall> {
     let mut b = Builder::new();
     let params: Vec<Value> = c
         .node
@@ -27,7 +27,7 @@ pub(super) fn single(c: &Context<'_>) -> Result<Task> {
     fused(c, &b.finish(&outs)?)
 }
 
-pub(super) fn fused(c: &Context<'_>, body: &Graph) -> Result<Task> {
+pub(super) fn fused(c: &Context<'_>, body: &Graph) -> Result<KernelCall> {
     let internal = |e: &dyn std::fmt::Display| Error::Internal(format!("lowering `{}`: {e}", c.node.op));
     let Lowered {
         inputs,
@@ -63,9 +63,9 @@ pub(super) fn fused(c: &Context<'_>, body: &Graph) -> Result<Task> {
     };
     // Most chains are short, and room for the longest takes longer to clear than they take to run.
     let mut task = if arity.max(outs) <= SHORT {
-        c.task(move |frame: Frame<'_>| call.run::<SHORT>(frame))
+        c.task(move |frame: CallFrame<'_>| call.run::<SHORT>(frame))
     } else {
-        c.task(move |frame: Frame<'_>| call.run::<WIDTH>(frame))
+        c.task(move |frame: CallFrame<'_>| call.run::<WIDTH>(frame))
     };
     task.in_place = in_place;
     Ok(task)
@@ -83,7 +83,7 @@ struct Call {
 
 impl Call {
     /// Runs a chain of at most `N` inputs and results.
-    fn run<const N: usize>(&self, frame: Frame<'_>) {
+    fn run<const N: usize>(&self, frame: CallFrame<'_>) {
         let mut outs_at = [Span::default(); N];
         (0..self.outs).for_each(|i| outs_at[i] = frame.out(i));
         let outs_at = &outs_at[..self.outs];

@@ -2,7 +2,7 @@
 
 use synod_kernels::Span;
 
-use super::super::{Frame, InPlace, Memory, Rows, Task};
+use super::super::{CallFrame, InPlace, KernelCall, Memory, RowDependence};
 use super::{Context, Cpu};
 use crate::error::Result;
 use crate::graph::Graph;
@@ -10,7 +10,13 @@ use crate::ops::{If, While};
 use crate::program::{Options, Program, compile_as};
 use crate::types::Type;
 
-fn inner(cpu: &Cpu, rows: Rows, graph: &Graph, kept: usize, donate: Vec<(usize, usize)>) -> Result<Program> {
+fn inner(
+    cpu: &Cpu,
+    rows: RowDependence,
+    graph: &Graph,
+    kept: usize,
+    donate: Vec<(usize, usize)>,
+) -> Result<Program> {
     // Inner graphs went through the passes with the graph around them.
     compile_as(
         graph,
@@ -39,11 +45,11 @@ fn at(base: usize, span: Span) -> Span {
     }
 }
 
-pub(super) fn branch(c: &Context<'_>, cpu: &Cpu, op: &If) -> Result<Task> {
+pub(super) fn branch(c: &Context<'_>, cpu: &Cpu, op: &If) -> Result<KernelCall> {
     let side = |graph: &Graph| inner(cpu, c.rows, graph, usize::MAX, vec![]);
     let (then, otherwise) = (side(&op.then)?, side(&op.otherwise)?);
     let scratch = then.memory().max(otherwise.memory());
-    let mut task = c.task(move |frame: Frame<'_>| {
+    let mut task = c.task(move |frame: CallFrame<'_>| {
         let side = if frame.number(frame.arg(0)) != 0.0 {
             &then
         } else {
@@ -62,7 +68,7 @@ pub(super) fn branch(c: &Context<'_>, cpu: &Cpu, op: &If) -> Result<Task> {
     Ok(task)
 }
 
-pub(super) fn repeat(c: &Context<'_>, cpu: &Cpu, op: &While) -> Result<Task> {
+pub(super) fn repeat(c: &Context<'_>, cpu: &Cpu, op: &While) -> Result<KernelCall> {
     let k = op.carried();
     // The state stays where the body takes it, and is replaced there; what is captured is put in place once.
     let body = inner(cpu, c.rows, &op.body, k, (0..k).map(|i| (i, i)).collect())?;
@@ -70,7 +76,7 @@ pub(super) fn repeat(c: &Context<'_>, cpu: &Cpu, op: &While) -> Result<Task> {
     let asked = reads(&op.cond);
     let body_at = cond.memory().next_multiple_of(16);
     let scratch = body_at + body.memory();
-    let mut task = c.task(move |frame: Frame<'_>| {
+    let mut task = c.task(move |frame: CallFrame<'_>| {
         let cond_base = frame.scratch().start;
         let body_base = cond_base + body_at;
         for i in 0..frame.arg_count() {
@@ -108,14 +114,14 @@ fn reads(graph: &Graph) -> Vec<usize> {
         .collect()
 }
 
-pub(super) fn empty(c: &Context<'_>) -> Task {
-    c.task(|mut frame: Frame<'_>| frame.with([], 0, |[], y| y[0] = 0.0))
+pub(super) fn empty(c: &Context<'_>) -> KernelCall {
+    c.task(|mut frame: CallFrame<'_>| frame.with([], 0, |[], y| y[0] = 0.0))
 }
 
-pub(super) fn push(c: &Context<'_>) -> Task {
-    let mut task = c.task(|frame: Frame<'_>| {
+pub(super) fn push(c: &Context<'_>) -> KernelCall {
+    let mut task = c.task(|frame: CallFrame<'_>| {
         let (below, out) = (frame.number(frame.arg(0)), frame.out(0).start);
-        let Frame {
+        let CallFrame {
             memory: Memory { floats, tapes },
             base,
             args,
@@ -131,8 +137,8 @@ pub(super) fn push(c: &Context<'_>) -> Task {
     task
 }
 
-pub(super) fn pop(c: &Context<'_>) -> Task {
-    c.task(|frame: Frame<'_>| {
+pub(super) fn pop(c: &Context<'_>) -> KernelCall {
+    c.task(|frame: CallFrame<'_>| {
         let tape = frame.number(frame.arg(0));
         let (below, mut at) = match frame.memory.tapes.top(tape) {
             Some((below, at)) => (below, Some(at)),
@@ -155,19 +161,19 @@ pub(super) fn pop(c: &Context<'_>) -> Task {
     })
 }
 
-pub(super) fn not_empty(c: &Context<'_>) -> Task {
-    c.task(|mut frame: Frame<'_>| {
+pub(super) fn not_empty(c: &Context<'_>) -> KernelCall {
+    c.task(|mut frame: CallFrame<'_>| {
         let some = frame.number(frame.arg(0)).to_bits() != 0;
         frame.with([], 0, |[], y| y[0] = f32::from(u8::from(some)));
     })
 }
 
-pub(super) fn merge(c: &Context<'_>) -> Task {
+pub(super) fn merge(c: &Context<'_>) -> KernelCall {
     let types: Vec<Type> = match c.graph.ty(c.node.args[0]) {
         Type::Stack(frame) => frame.to_vec(),
         Type::Tensor(_) => vec![],
     };
-    c.task(move |frame: Frame<'_>| {
+    c.task(move |frame: CallFrame<'_>| {
         let (a, b) = (frame.number(frame.arg(0)), frame.number(frame.arg(1)));
         let sum = frame.memory.tapes.merge(a, b, &types);
         let out = frame.out(0).start;

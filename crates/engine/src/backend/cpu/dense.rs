@@ -5,7 +5,7 @@ use synod_kernels::{
     gemm_workspace, update_shared,
 };
 
-use super::super::{Frame, InPlace, Prepared, Task};
+use super::super::{CallFrame, InPlace, KernelCall, PreparedCall};
 use super::Context;
 use super::product::{SMALL, useful_threads};
 use crate::error::{Error, Result};
@@ -13,7 +13,7 @@ use crate::graph::Graph;
 use crate::ops::{Binary, Op, Rule, Unary};
 
 /// `(x, w, [b]) -> activation(x · w + b)`
-pub(super) fn forward(c: &Context<'_>, body: &Graph) -> Result<Task> {
+pub(super) fn forward(c: &Context<'_>, body: &Graph) -> Result<KernelCall> {
     let activation = match body.nodes().last().map(|n| &n.op) {
         Some(Op::Unary(Unary::Relu)) => Activation::Relu,
         Some(Op::Unary(Unary::Sigmoid)) => Activation::Sigmoid,
@@ -31,7 +31,7 @@ pub(super) fn forward(c: &Context<'_>, body: &Graph) -> Result<Task> {
     }
     let threads = useful_threads(c.threads, layer.rows, layer.outputs, layer.inputs);
     let (simd, sum) = (c.simd, c.sum());
-    let mut task = c.task(move |frame: Frame<'_>| {
+    let mut task = c.task(move |frame: CallFrame<'_>| {
         let bias = if biased { frame.arg(2) } else { Span::default() };
         let reads = [frame.arg(0), frame.arg(1), bias];
         let writes = [frame.out(0), frame.scratch()];
@@ -70,9 +70,9 @@ pub(super) fn forward(c: &Context<'_>, body: &Graph) -> Result<Task> {
 }
 
 /// A few samples: reading the weights takes the time, and weights that do not change are read from padded rows.
-fn small_forward(c: &Context<'_>, layer: Dense, biased: bool, activation: Activation) -> Task {
+fn small_forward(c: &Context<'_>, layer: Dense, biased: bool, activation: Activation) -> KernelCall {
     let simd = c.simd;
-    let run = move |frame: Frame<'_>, padded: bool| {
+    let run = move |frame: CallFrame<'_>, padded: bool| {
         let bias = if biased { frame.arg(2) } else { Span::default() };
         let reads = [frame.arg(0), frame.arg(1), bias];
         let ([x, w, b], [y]) = frame.memory.floats.views(reads, [frame.out(0)]);
@@ -83,14 +83,14 @@ fn small_forward(c: &Context<'_>, layer: Dense, biased: bool, activation: Activa
             layer.forward(simd, x, w, bias, activation, y);
         }
     };
-    let mut task = c.task(move |frame: Frame<'_>| run(frame, false));
-    task.prepared = Some(Prepared {
+    let mut task = c.task(move |frame: CallFrame<'_>| run(frame, false));
+    task.prepared = Some(PreparedCall {
         arg: 1,
         slots: layer.padded_len(),
-        prepare: Box::new(move |mut frame: Frame<'_>| {
+        prepare: Box::new(move |mut frame: CallFrame<'_>| {
             frame.with([0], 0, |[w], padded| layer.pad_weights(w, padded));
         }),
-        kernel: Box::new(move |frame: Frame<'_>| run(frame, true)),
+        kernel: Box::new(move |frame: CallFrame<'_>| run(frame, true)),
         scratch: 0,
     });
     task
@@ -132,7 +132,7 @@ impl GateKind {
 }
 
 /// `(dy, w, y) -> gate(y) ∘ (dy · wᵀ)`
-pub(super) fn gated(c: &Context<'_>, body: &Graph) -> Result<Task> {
+pub(super) fn gated(c: &Context<'_>, body: &Graph) -> Result<KernelCall> {
     let layer = Dense {
         rows: c.dims(0)[0],
         inputs: c.dims(1)[0],
@@ -140,7 +140,7 @@ pub(super) fn gated(c: &Context<'_>, body: &Graph) -> Result<Task> {
     };
     let product = InputGradient::new(c, layer, GateKind::of(body));
     let workspace = product.workspace();
-    let mut task = c.task(move |frame: Frame<'_>| {
+    let mut task = c.task(move |frame: CallFrame<'_>| {
         let reads = [frame.arg(0), frame.arg(1), frame.arg(2)];
         let writes = [frame.out(0), frame.scratch()];
         let ([dy, w, y], [dx, workspace]) = frame.memory.floats.views(reads, writes);
@@ -241,7 +241,7 @@ impl Step {
         }
     }
 
-    fn hyper(&self, frame: &Frame<'_>, arg: usize) -> Hyper {
+    fn hyper(&self, frame: &CallFrame<'_>, arg: usize) -> Hyper {
         let at = frame.arg(arg).start;
         let numbers = &frame.memory.floats[at..at + 3];
         Hyper {
@@ -251,7 +251,7 @@ impl Step {
     }
 
     /// The spans of up to two states, which begin at argument `first`.
-    fn spans(&self, frame: &Frame<'_>, first: usize) -> [Span; 2] {
+    fn spans(&self, frame: &CallFrame<'_>, first: usize) -> [Span; 2] {
         std::array::from_fn(|i| {
             if i < self.states {
                 frame.arg(first + i)
@@ -301,19 +301,19 @@ fn lower(rule: Rule) -> kernels::Rule {
 }
 
 /// `(p, g, hyper, states...) -> (p, states...)`
-pub(super) fn plain_update(c: &Context<'_>, rule: Rule) -> Result<Task> {
+pub(super) fn plain_update(c: &Context<'_>, rule: Rule) -> Result<KernelCall> {
     Ok(bias_like(c, Step::new(rule), 1))
 }
 
 /// `(b, dy, hyper, states...) -> (b, states...)`, the gradient being the column sums of `dy`.
-pub(super) fn bias(c: &Context<'_>, body: &Graph) -> Result<Task> {
+pub(super) fn bias(c: &Context<'_>, body: &Graph) -> Result<KernelCall> {
     Ok(bias_like(c, Step::of(body)?, c.dims(1)[0]))
 }
 
-fn bias_like(c: &Context<'_>, step: Step, rows: usize) -> Task {
+fn bias_like(c: &Context<'_>, step: Step, rows: usize) -> KernelCall {
     let (simd, threads) = (c.simd, c.threads_for(c.out_dims().iter().product()));
     let in_place = step.in_place(0, 0, 3);
-    let mut task = c.task(move |frame: Frame<'_>| {
+    let mut task = c.task(move |frame: CallFrame<'_>| {
         let hyper = step.hyper(&frame, 2);
         let [s0, s1] = step.spans(&frame, 3);
         let ([dy], [p, s0, s1]) = frame.memory.floats.views([frame.arg(1)], [frame.arg(0), s0, s1]);
@@ -327,7 +327,7 @@ fn bias_like(c: &Context<'_>, step: Step, rows: usize) -> Task {
 }
 
 /// `(w, x, dy, hyper, states...) -> (w, states...)`
-pub(super) fn update(c: &Context<'_>, body: &Graph) -> Result<Task> {
+pub(super) fn update(c: &Context<'_>, body: &Graph) -> Result<KernelCall> {
     let step = Step::of(body)?;
     let layer = Dense {
         rows: c.dims(1)[0],
@@ -336,7 +336,7 @@ pub(super) fn update(c: &Context<'_>, body: &Graph) -> Result<Task> {
     };
     let weights = WeightUpdate::new(c, layer);
     let (workspace, in_place) = (weights.workspace(), step.in_place(0, 0, 4));
-    let mut task = c.task(move |frame: Frame<'_>| {
+    let mut task = c.task(move |frame: CallFrame<'_>| {
         let hyper = step.hyper(&frame, 3);
         let [s0, s1] = step.spans(&frame, 4);
         let writes = [frame.arg(0), s0, s1, frame.scratch()];
@@ -350,7 +350,7 @@ pub(super) fn update(c: &Context<'_>, body: &Graph) -> Result<Task> {
 }
 
 /// `(w, x, dy, hyper, states..., [y]) -> (dx, w, states...)`
-pub(super) fn backward(c: &Context<'_>, body: &Graph) -> Result<Task> {
+pub(super) fn backward(c: &Context<'_>, body: &Graph) -> Result<KernelCall> {
     let step = Step::of(body)?;
     let layer = Dense {
         rows: c.dims(1)[0],
@@ -362,7 +362,7 @@ pub(super) fn backward(c: &Context<'_>, body: &Graph) -> Result<Task> {
     let (input, weights) = (InputGradient::new(c, layer, gate), WeightUpdate::new(c, layer));
     let (workspace, in_place) = (input.workspace().max(weights.workspace()), step.in_place(1, 0, 4));
     let simd = c.simd;
-    let mut task = c.task(move |frame: Frame<'_>| {
+    let mut task = c.task(move |frame: CallFrame<'_>| {
         let hyper = step.hyper(&frame, 3);
         let [s0, s1] = step.spans(&frame, 4);
         let y = if gated {

@@ -1,23 +1,24 @@
 //! Convolution and pooling.
 
 use synod_kernels::{
-    self as kernels, Activation, ConvEpilogue, Divisor, Filter, Gate, Geometry, GeometryError, Simd, Span,
+    self as kernels, Activation, ConvEpilogue, ConvWeights, Divisor, Gate, Geometry, GeometryError, Simd,
+    Span,
 };
 
-use super::super::{Frame, Prepared, Task};
+use super::super::{CallFrame, KernelCall, PreparedCall};
 use super::Context;
 use super::product::THREADING;
 use crate::error::{Result, transform};
 use crate::graph::{Graph, Node};
 use crate::ops::{Conv, ConvExtents, ConvRole, Op, Pool, PoolRole, Unary, Window};
 
-pub(super) fn conv(c: &Context<'_>, op: Conv) -> Result<Task> {
+pub(super) fn conv(c: &Context<'_>, op: Conv) -> Result<KernelCall> {
     let (kernel, threads) = kernel(c, &op)?;
     let simd = c.simd;
     match op.role {
         ConvRole::Forward => Ok(forward(c, kernel, Ending::PLAIN, threads)),
         ConvRole::InputGradient => {
-            let mut task = c.task(move |frame: Frame<'_>| {
+            let mut task = c.task(move |frame: CallFrame<'_>| {
                 let reads = [frame.arg(0), frame.arg(1)];
                 let writes = [frame.out(0), frame.scratch()];
                 let ([dy, w], [dx, workspace]) = frame.memory.floats.views(reads, writes);
@@ -27,7 +28,7 @@ pub(super) fn conv(c: &Context<'_>, op: Conv) -> Result<Task> {
             Ok(task)
         }
         ConvRole::WeightGradient => {
-            let mut task = c.task(move |frame: Frame<'_>| {
+            let mut task = c.task(move |frame: CallFrame<'_>| {
                 let reads = [frame.arg(0), frame.arg(1)];
                 let writes = [frame.out(0), frame.scratch()];
                 let ([x, dy], [dw, workspace]) = frame.memory.floats.views(reads, writes);
@@ -40,7 +41,7 @@ pub(super) fn conv(c: &Context<'_>, op: Conv) -> Result<Task> {
 }
 
 /// `(x, w, [bias], [residual]) -> activation(x * w + bias + residual)`
-pub(super) fn layer(c: &Context<'_>, body: &Graph) -> Result<Task> {
+pub(super) fn layer(c: &Context<'_>, body: &Graph) -> Result<KernelCall> {
     let conv = |node: &Node| match node.op {
         Op::Conv(op) => Some(op),
         _ => None,
@@ -81,7 +82,7 @@ impl Ending {
     };
 }
 
-fn forward(c: &Context<'_>, kernel: kernels::Conv, ending: Ending, threads: usize) -> Task {
+fn forward(c: &Context<'_>, kernel: kernels::Conv, ending: Ending, threads: usize) -> KernelCall {
     let simd = c.simd;
     let layer = Forward {
         kernel,
@@ -89,15 +90,15 @@ fn forward(c: &Context<'_>, kernel: kernels::Conv, ending: Ending, threads: usiz
         ending,
         threads,
     };
-    let mut task = c.task(move |frame: Frame<'_>| layer.run(frame, |w| Filter::Plain(w)));
+    let mut task = c.task(move |frame: CallFrame<'_>| layer.run(frame, |w| ConvWeights::Plain(w)));
     task.scratch = kernel.forward_workspace(simd, threads);
-    task.prepared = Some(Prepared {
+    task.prepared = Some(PreparedCall {
         arg: 1,
         slots: kernel.packed_len(simd),
-        prepare: Box::new(move |mut frame: Frame<'_>| {
+        prepare: Box::new(move |mut frame: CallFrame<'_>| {
             frame.with([0], 0, |[w], panels| kernel.pack_into(simd, w, panels));
         }),
-        kernel: Box::new(move |frame: Frame<'_>| layer.run(frame, |w| Filter::Panels(w))),
+        kernel: Box::new(move |frame: CallFrame<'_>| layer.run(frame, |w| ConvWeights::Panels(w))),
         scratch: kernel.packed_workspace(simd, threads),
     });
     task
@@ -113,7 +114,7 @@ struct Forward {
 }
 
 impl Forward {
-    fn run(&self, frame: Frame<'_>, filter: impl Fn(&[f32]) -> Filter<'_>) {
+    fn run(&self, frame: CallFrame<'_>, filter: impl Fn(&[f32]) -> ConvWeights<'_>) {
         let Ending {
             bias,
             residual,
@@ -168,7 +169,7 @@ fn refused(error: GeometryError) -> crate::Error {
     transform("cpu", error.to_string())
 }
 
-pub(super) fn pool(c: &Context<'_>, op: Pool) -> Result<Task> {
+pub(super) fn pool(c: &Context<'_>, op: Pool) -> Result<KernelCall> {
     let shapes: Vec<_> = c.node.args.iter().map(|&a| c.graph.shape(a)).collect();
     let [n, channels] = op.extents(&shapes).map_err(|e| transform("cpu", e))?;
     let Window {
@@ -178,7 +179,7 @@ pub(super) fn pool(c: &Context<'_>, op: Pool) -> Result<Task> {
         padding,
         dilation,
     } = op.window;
-    let window = kernels::Window {
+    let window = kernels::PoolGeometry {
         n,
         h,
         w,
@@ -198,19 +199,19 @@ pub(super) fn pool(c: &Context<'_>, op: Pool) -> Result<Task> {
     });
     let itself = c.node.args.first() == c.node.args.get(1) && inside;
     Ok(match op.role {
-        PoolRole::MaxPick if itself => c.task(move |mut frame: Frame<'_>| {
+        PoolRole::MaxPick if itself => c.task(move |mut frame: CallFrame<'_>| {
             frame.with([0], 0, |[x], y| pool.max(simd, x, y, threads));
         }),
-        PoolRole::MaxPick => c.task(move |mut frame: Frame<'_>| {
+        PoolRole::MaxPick => c.task(move |mut frame: CallFrame<'_>| {
             frame.with([0, 1], 0, |[x, z], y| pool.max_pick(simd, x, z, y, threads));
         }),
-        PoolRole::MaxSpread => c.task(move |mut frame: Frame<'_>| {
+        PoolRole::MaxSpread => c.task(move |mut frame: CallFrame<'_>| {
             frame.with([0, 1], 0, |[x, dy], dx| pool.max_spread(simd, x, dy, dx, threads));
         }),
-        PoolRole::Sum => c.task(move |mut frame: Frame<'_>| {
+        PoolRole::Sum => c.task(move |mut frame: CallFrame<'_>| {
             frame.with([0], 0, |[x], y| pool.sum(simd, x, Divisor::One, y, threads));
         }),
-        PoolRole::SumSpread => c.task(move |mut frame: Frame<'_>| {
+        PoolRole::SumSpread => c.task(move |mut frame: CallFrame<'_>| {
             frame.with([0], 0, |[dy], dx| {
                 pool.sum_spread(simd, dy, Divisor::One, dx, threads)
             });

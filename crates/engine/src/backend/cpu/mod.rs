@@ -13,10 +13,10 @@ mod simple;
 
 use synod_kernels::{Simd, Sum};
 
-use super::{Backend, Kernel, Rows, Task};
+use super::{Backend, Kernel, KernelCall, RowDependence};
 use crate::error::Result;
 use crate::graph::{Graph, Node, Value};
-use crate::ops::{Kind, Op};
+use crate::ops::{FusedKind, Op};
 use crate::program::{Options, Session, compile_with};
 
 /// The processor this program runs on.
@@ -64,7 +64,7 @@ impl Backend for Cpu {
         Some(DISPATCH + (cost.flops as f64 / FLOPS).max(cost.bytes as f64 / BANDWIDTH))
     }
 
-    fn compile(&self, region: &Graph, rows: Rows) -> Result<Vec<Task>> {
+    fn compile(&self, region: &Graph, rows: RowDependence) -> Result<Vec<KernelCall>> {
         region
             .nodes()
             .iter()
@@ -74,7 +74,7 @@ impl Backend for Cpu {
 }
 
 impl Cpu {
-    fn lower(&self, graph: &Graph, node: &Node, rows: Rows) -> Result<Task> {
+    fn lower(&self, graph: &Graph, node: &Node, rows: RowDependence) -> Result<KernelCall> {
         let context = Context {
             graph,
             node,
@@ -85,13 +85,13 @@ impl Cpu {
         match &node.op {
             Op::Unary(_) | Op::Binary(_) | Op::Select(_) => chain::single(&context),
             Op::Fused(f) => match f.kind {
-                Kind::Chain => chain::fused(&context, &f.body),
-                Kind::Dense => dense::forward(&context, &f.body),
-                Kind::Conv => images::layer(&context, &f.body),
-                Kind::GatedDot => dense::gated(&context, &f.body),
-                Kind::DotUpdate => dense::update(&context, &f.body),
-                Kind::SumUpdate => dense::bias(&context, &f.body),
-                Kind::DenseBackward => dense::backward(&context, &f.body),
+                FusedKind::Chain => chain::fused(&context, &f.body),
+                FusedKind::Dense => dense::forward(&context, &f.body),
+                FusedKind::Conv => images::layer(&context, &f.body),
+                FusedKind::GatedDot => dense::gated(&context, &f.body),
+                FusedKind::DotUpdate => dense::update(&context, &f.body),
+                FusedKind::SumUpdate => dense::bias(&context, &f.body),
+                FusedKind::DenseBackward => dense::backward(&context, &f.body),
             },
             Op::Update(op) => dense::plain_update(&context, op.rule),
             Op::Dot(dot) => product::dot(&context, *dot),
@@ -128,7 +128,7 @@ struct Context<'a> {
     node: &'a Node,
     simd: Simd,
     threads: usize,
-    rows: Rows,
+    rows: RowDependence,
 }
 
 impl<'a> Context<'a> {
@@ -148,13 +148,13 @@ impl<'a> Context<'a> {
     /// How a product is added up, which has the bits of the small-batch kernels where the number of rows must not matter.
     fn sum(&self) -> Sum {
         match self.rows {
-            Rows::Together => Sum::Blocks,
-            Rows::Alone => Sum::InOrder,
+            RowDependence::Together => Sum::Blocks,
+            RowDependence::Alone => Sum::InOrder,
         }
     }
 
-    fn task(&self, kernel: impl Kernel + 'static) -> Task {
-        Task {
+    fn task(&self, kernel: impl Kernel + 'static) -> KernelCall {
+        KernelCall {
             name: self.node.op.to_string(),
             kernel: Box::new(kernel),
             args: self.node.args.clone(),

@@ -2,7 +2,7 @@
 
 use synod_kernels as kernels;
 
-use super::super::{Frame, InPlace, Task};
+use super::super::{CallFrame, InPlace, KernelCall};
 use super::Context;
 use crate::error::{Result, transform};
 use crate::interpreter::row_of;
@@ -12,8 +12,8 @@ use crate::types::Shape;
 /// The most axes a strided copy walks over.
 const AXES: usize = 8;
 
-pub(super) fn reshape(c: &Context<'_>) -> Task {
-    let mut task = c.task(|mut frame: Frame<'_>| {
+pub(super) fn reshape(c: &Context<'_>) -> KernelCall {
+    let mut task = c.task(|mut frame: CallFrame<'_>| {
         let (from, to) = (frame.arg(0), frame.out(0));
         frame.copy(from, to);
     });
@@ -86,7 +86,7 @@ fn strided(c: &Context<'_>, dims: &[usize], strides: &[usize], start: usize) -> 
     }
 }
 
-pub(super) fn read(c: &Context<'_>) -> Result<Task> {
+pub(super) fn read(c: &Context<'_>) -> Result<KernelCall> {
     let from = Shape::from(c.dims(0));
     let own = from.strides();
     let (strides, start): (Vec<usize>, usize) = match &c.node.op {
@@ -106,12 +106,12 @@ pub(super) fn read(c: &Context<'_>) -> Result<Task> {
     if let (Op::Transpose(t), &[rows, columns]) = (&c.node.op, c.dims(0))
         && t.order == [1, 0]
     {
-        return Ok(c.task(move |mut frame: Frame<'_>| {
+        return Ok(c.task(move |mut frame: CallFrame<'_>| {
             frame.with([0], 0, |[x], y| kernels::transpose(simd, rows, columns, x, y));
         }));
     }
     let copy = strided(c, c.out_dims(), &strides, start)?;
-    Ok(c.task(move |mut frame: Frame<'_>| {
+    Ok(c.task(move |mut frame: CallFrame<'_>| {
         frame.with([0], 0, |[x], y| {
             copy.runs(|linear, at, length, stride| {
                 let to = &mut y[linear..linear + length];
@@ -128,7 +128,7 @@ pub(super) fn read(c: &Context<'_>) -> Result<Task> {
     }))
 }
 
-pub(super) fn pad(c: &Context<'_>, op: &Pad) -> Task {
+pub(super) fn pad(c: &Context<'_>, op: &Pad) -> KernelCall {
     let to = Shape::from(c.out_dims());
     let own = to.strides();
     let start = own.iter().zip(&op.low).map(|(a, b)| a * b).sum();
@@ -136,7 +136,7 @@ pub(super) fn pad(c: &Context<'_>, op: &Pad) -> Task {
     let copy = Strided::new(c.dims(0), &strides, start);
     if copy.dims.len() > AXES {
         let (op, from) = (op.clone(), Shape::from(c.dims(0)));
-        return c.task(move |mut frame: Frame<'_>| {
+        return c.task(move |mut frame: CallFrame<'_>| {
             frame.with([0], 0, |[x], y| {
                 y.fill(0.0);
                 let offsets = crate::interpreter::padded_offsets(&op, &from, &to);
@@ -144,7 +144,7 @@ pub(super) fn pad(c: &Context<'_>, op: &Pad) -> Task {
             });
         });
     }
-    c.task(move |mut frame: Frame<'_>| {
+    c.task(move |mut frame: CallFrame<'_>| {
         frame.with([0], 0, |[x], y| {
             y.fill(0.0);
             copy.runs(|linear, at, length, stride| {
@@ -162,13 +162,13 @@ pub(super) fn pad(c: &Context<'_>, op: &Pad) -> Task {
     })
 }
 
-pub(super) fn concat(c: &Context<'_>, axis: usize) -> Task {
+pub(super) fn concat(c: &Context<'_>, axis: usize) -> KernelCall {
     let out = c.out_dims();
     let outer: usize = out[..axis].iter().product();
     let inner: usize = out[axis + 1..].iter().product();
     let blocks: Vec<usize> = (0..c.node.args.len()).map(|i| c.dims(i)[axis] * inner).collect();
     let row: usize = blocks.iter().sum();
-    c.task(move |mut frame: Frame<'_>| {
+    c.task(move |mut frame: CallFrame<'_>| {
         let mut column = 0;
         for (i, &block) in blocks.iter().enumerate() {
             frame.with([i], 0, |[x], y| {
@@ -182,9 +182,9 @@ pub(super) fn concat(c: &Context<'_>, axis: usize) -> Task {
     })
 }
 
-pub(super) fn gather(c: &Context<'_>) -> Task {
+pub(super) fn gather(c: &Context<'_>) -> KernelCall {
     let (rows, width) = (c.dims(0)[0], c.dims(0)[1..].iter().product::<usize>());
-    c.task(move |mut frame: Frame<'_>| {
+    c.task(move |mut frame: CallFrame<'_>| {
         frame.with([0, 1], 0, |[table, indices], y| {
             for (i, index) in indices.iter().enumerate() {
                 let to = &mut y[i * width..(i + 1) * width];
@@ -197,9 +197,9 @@ pub(super) fn gather(c: &Context<'_>) -> Task {
     })
 }
 
-pub(super) fn scatter(c: &Context<'_>, rows: usize) -> Task {
+pub(super) fn scatter(c: &Context<'_>, rows: usize) -> KernelCall {
     let width: usize = c.out_dims()[1..].iter().product();
-    c.task(move |mut frame: Frame<'_>| {
+    c.task(move |mut frame: CallFrame<'_>| {
         frame.with([0, 1], 0, |[indices, values], y| {
             y.fill(0.0);
             for (i, index) in indices.iter().enumerate() {

@@ -2,11 +2,11 @@
 
 use synod_kernels::{self as kernels, BatchNormGiven, Span};
 
-use super::super::{Frame, InPlace, Task};
+use super::super::{CallFrame, InPlace, KernelCall};
 use super::Context;
 use crate::ops::{BatchNorm, BatchNormRole};
 
-pub(super) fn batch_norm(c: &Context<'_>, op: BatchNorm) -> Task {
+pub(super) fn batch_norm(c: &Context<'_>, op: BatchNorm) -> KernelCall {
     let (channels, lead) = c
         .dims(0)
         .split_last()
@@ -19,13 +19,13 @@ pub(super) fn batch_norm(c: &Context<'_>, op: BatchNorm) -> Task {
     };
     let (simd, threads) = (c.simd, c.threads_for(kernel.rows * channels));
     let mut task = match op.role {
-        BatchNormRole::Forward => c.task(move |frame: Frame<'_>| {
+        BatchNormRole::Forward => c.task(move |frame: CallFrame<'_>| {
             let reads = [0, 1, 2].map(|i| frame.arg(i));
             let writes = [frame.out(0), frame.out(1), frame.out(2), frame.scratch()];
             let (given, found) = frame.memory.floats.views(reads, writes);
             kernel.forward(simd, given, found, threads);
         }),
-        BatchNormRole::Backward => c.task(move |frame: Frame<'_>| {
+        BatchNormRole::Backward => c.task(move |frame: CallFrame<'_>| {
             let in_place = frame.arg(5) == frame.out(0);
             let mut reads = [0, 1, 2, 3, 4, 5].map(|i| frame.arg(i));
             if in_place {

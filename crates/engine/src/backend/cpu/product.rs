@@ -2,7 +2,7 @@
 
 use synod_kernels::{Dense, Epilogue, Gate, Matrix, Span, gemm, gemm_workspace};
 
-use super::super::{Frame, Task};
+use super::super::{CallFrame, KernelCall};
 use super::Context;
 use crate::error::{Error, Result};
 use crate::ops::Dot;
@@ -18,7 +18,7 @@ pub(super) fn useful_threads(threads: usize, m: usize, n: usize, k: usize) -> us
     if 2 * m * n * k < THREADING { 1 } else { threads }
 }
 
-pub(super) fn dot(c: &Context<'_>, dot: Dot) -> Result<Task> {
+pub(super) fn dot(c: &Context<'_>, dot: Dot) -> Result<KernelCall> {
     let shapes = (c.graph.shape(c.node.args[0]), c.graph.shape(c.node.args[1]));
     let e = dot.extents(shapes.0, shapes.1).map_err(Error::Internal)?;
     let epilogue = Epilogue {
@@ -42,7 +42,7 @@ pub(super) fn dot(c: &Context<'_>, dot: Dot) -> Result<Task> {
     } else {
         gemm_workspace(simd, e.m, e.n, e.k, threads)
     };
-    let mut task = c.task(move |frame: Frame<'_>| {
+    let mut task = c.task(move |frame: CallFrame<'_>| {
         let (a, b, out) = (frame.arg(0), frame.arg(1), frame.out(0));
         let part = |span: Span, i: usize, size: usize| Span {
             start: span.start + i * size,

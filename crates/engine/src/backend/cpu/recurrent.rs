@@ -2,19 +2,19 @@
 
 use synod_kernels::{self as kernels, LstmCotangents, LstmInputs};
 
-use super::super::{Frame, Task};
+use super::super::{CallFrame, KernelCall};
 use super::Context;
 use crate::error::{Error, Result};
 use crate::ops::{Lstm, LstmExtents, LstmRole};
 
-pub(super) fn lstm(c: &Context<'_>, op: Lstm) -> Result<Task> {
+pub(super) fn lstm(c: &Context<'_>, op: Lstm) -> Result<KernelCall> {
     let extents = op.extents(c.graph.shape(c.node.args[0]));
     let LstmExtents { time, batch, hidden } = extents.map_err(Error::Internal)?;
     let kernel = kernels::Lstm { time, batch, hidden };
     let simd = c.simd;
     match op.role {
         LstmRole::Forward => {
-            let mut task = c.task(move |frame: Frame<'_>| {
+            let mut task = c.task(move |frame: CallFrame<'_>| {
                 let reads = [0, 1, 2, 3].map(|i| frame.arg(i));
                 let writes = [frame.out(0), frame.out(1), frame.out(2), frame.scratch()];
                 let (reads, [states, cells, gates, workspace]) = frame.memory.floats.views(reads, writes);
@@ -31,7 +31,7 @@ pub(super) fn lstm(c: &Context<'_>, op: Lstm) -> Result<Task> {
             Ok(task)
         }
         LstmRole::Backward => {
-            let mut task = c.task(move |frame: Frame<'_>| {
+            let mut task = c.task(move |frame: CallFrame<'_>| {
                 let reads = [0, 1, 2, 3, 4, 5].map(|i| frame.arg(i));
                 let writes = [frame.out(0), frame.out(1), frame.out(2), frame.scratch()];
                 let (reads, [d_inputs, d_state, d_cell, workspace]) =

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use synod_kernels as kernels;
 
-use super::super::{Frame, Task};
+use super::super::{CallFrame, KernelCall};
 use super::Context;
 use crate::error::{Result, transform};
 use crate::interpreter::random as random_number;
 use crate::ops::{Custom, KEY, Random, Reduce, Reduction};
 
 /// Reduces runs of neighbouring axes one after the other; a single run needs no working memory.
-pub(super) fn reduce(c: &Context<'_>, op: &Reduce) -> Result<Task> {
+pub(super) fn reduce(c: &Context<'_>, op: &Reduce) -> Result<KernelCall> {
     let kind = match op.kind {
         Reduction::Sum => kernels::Reduction::Sum,
         Reduction::Mean => kernels::Reduction::Mean,
@@ -48,7 +48,7 @@ pub(super) fn reduce(c: &Context<'_>, op: &Reduce) -> Result<Task> {
         .max()
         .unwrap_or(0);
     let count = stages.len();
-    let mut task = c.task(move |frame: Frame<'_>| {
+    let mut task = c.task(move |frame: CallFrame<'_>| {
         let (mut from, out, scratch) = (frame.arg(0), frame.out(0), frame.scratch());
         for (i, &(outer, len, inner)) in stages.iter().enumerate() {
             let half = kernels::Span {
@@ -65,21 +65,22 @@ pub(super) fn reduce(c: &Context<'_>, op: &Reduce) -> Result<Task> {
     Ok(task)
 }
 
-pub(super) fn full(c: &Context<'_>, value: f32) -> Task {
-    let mut task = c.task(move |mut frame: Frame<'_>| frame.with([], 0, |[], y| y.fill(value)));
+pub(super) fn full(c: &Context<'_>, value: f32) -> KernelCall {
+    let mut task = c.task(move |mut frame: CallFrame<'_>| frame.with([], 0, |[], y| y.fill(value)));
     task.constant = true;
     task
 }
 
-pub(super) fn literal(c: &Context<'_>, data: Arc<[f32]>) -> Task {
-    let mut task = c.task(move |mut frame: Frame<'_>| frame.with([], 0, |[], y| y.copy_from_slice(&data)));
+pub(super) fn literal(c: &Context<'_>, data: Arc<[f32]>) -> KernelCall {
+    let mut task =
+        c.task(move |mut frame: CallFrame<'_>| frame.with([], 0, |[], y| y.copy_from_slice(&data)));
     task.constant = true;
     task
 }
 
-pub(super) fn random(c: &Context<'_>, op: &Random) -> Task {
+pub(super) fn random(c: &Context<'_>, op: &Random) -> KernelCall {
     let (distribution, salt, per_key) = (op.distribution, op.salt, op.shape.elements().max(1));
-    c.task(move |mut frame: Frame<'_>| {
+    c.task(move |mut frame: CallFrame<'_>| {
         frame.with([0], 0, |[keys], y| {
             for (key, part) in keys.chunks_exact(KEY).zip(y.chunks_mut(per_key)) {
                 let key = std::array::from_fn(|j| key[j] as u32);
@@ -91,7 +92,7 @@ pub(super) fn random(c: &Context<'_>, op: &Random) -> Task {
     })
 }
 
-pub(super) fn custom(c: &Context<'_>, op: &Custom) -> Result<Task> {
+pub(super) fn custom(c: &Context<'_>, op: &Custom) -> Result<KernelCall> {
     if c.node.args.len() > 64 || c.node.outs.len() > 64 {
         return Err(transform(
             "cpu",
@@ -102,7 +103,7 @@ pub(super) fn custom(c: &Context<'_>, op: &Custom) -> Result<Task> {
         ));
     }
     let evaluate = op.evaluate.clone();
-    Ok(c.task(move |frame: Frame<'_>| {
+    Ok(c.task(move |frame: CallFrame<'_>| {
         let mut spans = [kernels::Span::default(); 128];
         let (args, outs) = (frame.arg_count(), frame.outs.len());
         (0..args).for_each(|i| spans[i] = frame.arg(i));

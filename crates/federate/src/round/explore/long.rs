@@ -20,53 +20,55 @@ fn happening() -> impl Strategy<Value = Happening> {
     )
 }
 
-fn event((client, kind, _, ago, content): Happening, current: Round) -> Event {
+fn event((client, kind, _, ago, content): Happening, current: Round) -> RoundEvent {
     let (id, round) = (ClientId(client), Round(current.0.saturating_sub(ago)));
     match kind {
-        0..8 => Event::CheckIn { client: id },
+        0..8 => RoundEvent::CheckIn { client: id },
         8..15 => upload(client, round, content),
         15 => upload(client, current.next(), content),
-        16 => Event::Malformed {
+        16 => RoundEvent::Malformed {
             client: id,
             round,
             reason: "empty".into(),
         },
-        17 => Event::Dropped { client: id },
-        18 => Event::Population { clients: CLIENTS },
-        _ if content == 0 => Event::Tick,
-        _ => Event::Restarted,
+        17 => RoundEvent::Dropped { client: id },
+        18 => RoundEvent::Population { clients: CLIENTS },
+        _ if content == 0 => RoundEvent::Tick,
+        _ => RoundEvent::Restarted,
     }
 }
 
-fn rounds() -> impl Strategy<Value = Settings> {
-    (1usize..6, 1u8..=10, 10u8..=16, 10u8..=20).prop_map(|(goal, minimum, over, room)| Settings {
-        selection_timeout: Span(10),
-        report_timeout: Span(20),
-        grace: Span(3),
+fn rounds() -> impl Strategy<Value = RoundSettings> {
+    (1usize..6, 1u8..=10, 10u8..=16, 10u8..=20).prop_map(|(goal, minimum, over, room)| RoundSettings {
+        selection_timeout: TimeSpan(10),
+        report_timeout: TimeSpan(20),
+        grace: TimeSpan(3),
         waiting_room: f64::from(room) / 10.0,
         ..small(goal, f64::from(minimum) / 10.0, f64::from(over) / 10.0)
     })
 }
 
-fn streams() -> impl Strategy<Value = Settings> {
-    (rounds(), 1usize..5, 4usize..8, 0u64..4).prop_map(|(rounds, buffer, concurrency, staleness)| Settings {
-        asynchronous: Some(Asynchronous {
-            buffer,
-            concurrency,
-            staleness,
-        }),
-        ..rounds
+fn streams() -> impl Strategy<Value = RoundSettings> {
+    (rounds(), 1usize..5, 4usize..8, 0u64..4).prop_map(|(rounds, buffer, concurrency, staleness)| {
+        RoundSettings {
+            asynchronous: Some(Asynchronous {
+                buffer,
+                concurrency,
+                staleness,
+            }),
+            ..rounds
+        }
     })
 }
 
 /// Runs a history through an engine and through one that is stored and restored after every event.
-fn run(settings: &Settings, seed: u64, history: &[Happening]) -> (Engine, Time) {
+fn run(settings: &RoundSettings, seed: u64, history: &[Happening]) -> (Engine, Time) {
     let rules = Rules::of(settings);
     let (mut now, mut monitor) = (Time(0), Monitor::default());
     let mut engine = Engine::new(settings.clone(), seed).unwrap();
     let mut resumed = engine.clone();
     for &happening in history {
-        now = now + Span(happening.2);
+        now = now + TimeSpan(happening.2);
         let event = event(happening, engine.round());
         let before = *engine.tally();
         let actions = engine.on(now, event.clone());
@@ -108,7 +110,7 @@ proptest! {
         let (mut engine, now) = run(&settings, seed, &history);
         // Those who wait are invited in one round after another, and time out.
         for days in 1..20 {
-            engine.on(now + Span(days * Span::DAY.0), Event::Tick);
+            engine.on(now + TimeSpan(days * TimeSpan::DAY.0), RoundEvent::Tick);
         }
         let tally = engine.tally();
         prop_assert_eq!(engine.wake(), None);

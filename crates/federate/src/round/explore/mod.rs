@@ -10,7 +10,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Action, Asynchronous, Digest, Event, Round, Rounds, Settings, Span, Stream, Time, Upload};
+use super::{
+    Action, Asynchronous, Digest, Round, RoundEvent, RoundSettings, Rounds, Stream, Time, TimeSpan, Upload,
+};
 use crate::ClientId;
 use monitor::{Monitor, Rules};
 
@@ -21,15 +23,15 @@ pub(super) trait Machine: Clone + PartialEq + Debug + Serialize + DeserializeOwn
     fn now(&self) -> Time;
     fn current(&self) -> Round;
     fn next_wake(&self) -> Option<Time>;
-    fn step(&mut self, at: Time, event: Event) -> Vec<Action>;
+    fn step(&mut self, at: Time, event: RoundEvent) -> Vec<Action>;
     fn is_idle(&self) -> bool;
 }
 
-fn upload(client: u64, round: Round, content: u64) -> Event {
-    Event::Update(Upload {
+fn upload(client: u64, round: Round, content: u64) -> RoundEvent {
+    RoundEvent::Update(Upload {
         client: ClientId(client),
         round,
-        digest: Digest::from(client * 10 + content),
+        digest: Digest::of(&(client * 10 + content).to_be_bytes()),
         bytes: 1,
         samples: 1,
     })
@@ -37,24 +39,24 @@ fn upload(client: u64, round: Round, content: u64) -> Event {
 
 /// What can happen next: after how long, and what. Clients are alike, so one of them sends malformed updates and one
 /// changes its mind for all.
-fn happenings(clients: u64, current: Round) -> Vec<(Span, Event)> {
-    let soon = |event| (Span(0), event);
+fn happenings(clients: u64, current: Round) -> Vec<(TimeSpan, RoundEvent)> {
+    let soon = |event| (TimeSpan(0), event);
     let mut all = vec![
-        (Span(1), Event::Tick),
-        soon(Event::Restarted),
-        (Span(1), Event::Restarted),
+        (TimeSpan(1), RoundEvent::Tick),
+        soon(RoundEvent::Restarted),
+        (TimeSpan(1), RoundEvent::Restarted),
     ];
     all.push(soon(upload(0, current.next(), 0)));
     all.push(soon(upload(0, current, 1)));
-    all.push(soon(Event::Malformed {
+    all.push(soon(RoundEvent::Malformed {
         client: ClientId(1),
         round: current,
         reason: "empty".into(),
     }));
     for client in 0..clients {
         let id = ClientId(client);
-        all.push(soon(Event::CheckIn { client: id }));
-        all.push(soon(Event::Dropped { client: id }));
+        all.push(soon(RoundEvent::CheckIn { client: id }));
+        all.push(soon(RoundEvent::Dropped { client: id }));
         for ago in 0..=current.0.min(2) {
             all.push(soon(upload(client, Round(current.0 - ago), 0)));
         }
@@ -99,7 +101,7 @@ fn falls_silent<M: Machine>(mut machine: M) {
     for _ in 0..4 {
         let Some(wake) = machine.next_wake() else { break };
         assert!(wake > machine.now(), "time stands still in {machine:?}");
-        machine.step(wake, Event::Tick);
+        machine.step(wake, RoundEvent::Tick);
     }
     assert!(machine.is_idle(), "never comes to rest: {machine:?}");
 }
@@ -115,25 +117,27 @@ fn commits_with_diligent_clients<M: Machine>(
     let mut given = BTreeMap::new();
     for _ in 0..4 {
         for client in 0..clients {
-            let event = Event::CheckIn {
+            let event = RoundEvent::CheckIn {
                 client: ClientId(client),
             };
-            given.extend(tell(&mut machine, &mut monitor, rules, Span(0), event));
+            given.extend(tell(&mut machine, &mut monitor, rules, TimeSpan(0), event));
         }
         while let Some((client, round)) = given.pop_first() {
             given.extend(tell(
                 &mut machine,
                 &mut monitor,
                 rules,
-                Span(0),
+                TimeSpan(0),
                 upload(client.0, round, 2),
             ));
             if monitor.has_committed(begin) {
                 return;
             }
         }
-        let wait = machine.next_wake().map_or(Span(1), |wake| wake - machine.now());
-        given.extend(tell(&mut machine, &mut monitor, rules, wait, Event::Tick));
+        let wait = machine
+            .next_wake()
+            .map_or(TimeSpan(1), |wake| wake - machine.now());
+        given.extend(tell(&mut machine, &mut monitor, rules, wait, RoundEvent::Tick));
         if monitor.has_committed(begin) {
             return;
         }
@@ -146,8 +150,8 @@ fn tell<M: Machine>(
     machine: &mut M,
     monitor: &mut Monitor,
     rules: Rules,
-    after: Span,
-    event: Event,
+    after: TimeSpan,
+    event: RoundEvent,
 ) -> Vec<(ClientId, Round)> {
     let actions = machine.step(machine.now() + after, event.clone());
     monitor.follow(rules, &event, &actions);
@@ -158,20 +162,20 @@ fn tell<M: Machine>(
     actions.iter().filter_map(work).collect()
 }
 
-fn small(goal: usize, minimum_fraction: f64, over_selection: f64) -> Settings {
-    Settings {
+fn small(goal: usize, minimum_fraction: f64, over_selection: f64) -> RoundSettings {
+    RoundSettings {
         goal,
         minimum_fraction,
         over_selection,
-        selection_timeout: Span(2),
-        report_timeout: Span(2),
-        grace: Span(1),
+        selection_timeout: TimeSpan(2),
+        report_timeout: TimeSpan(2),
+        grace: TimeSpan(1),
         waiting_room: 1.0,
-        ..Settings::default()
+        ..RoundSettings::default()
     }
 }
 
-fn explore_rounds(settings: Settings, clients: u64, last: u64) -> usize {
+fn explore_rounds(settings: RoundSettings, clients: u64, last: u64) -> usize {
     let rules = Rules::of(&settings);
     explore(Rounds::new(settings, 3).unwrap(), rules, clients, Round(last))
 }
@@ -201,7 +205,7 @@ fn four_clients_for_two_places() {
 }
 
 fn explore_stream(asynchronous: Asynchronous, minimum_fraction: f64, clients: u64, last: u64) -> usize {
-    let settings = Settings {
+    let settings = RoundSettings {
         asynchronous: Some(asynchronous),
         ..small(1, minimum_fraction, 1.0)
     };

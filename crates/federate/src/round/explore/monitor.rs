@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::ClientId;
-use crate::round::{Action, Digest, Event, Phase, Refusal, Round, Settings, Upload};
+use crate::round::{Action, Digest, Phase, Refusal, Round, RoundEvent, RoundSettings, Upload};
 
 /// The rules of a machine, as its settings give them.
 #[derive(Clone, Copy, Debug)]
@@ -14,7 +14,7 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    pub(super) fn of(settings: &Settings) -> Rules {
+    pub(super) fn of(settings: &RoundSettings) -> Rules {
         Rules {
             minimum: settings.minimum(),
             most: settings.asynchronous.map_or(settings.goal, |a| a.buffer),
@@ -34,7 +34,7 @@ pub(super) struct Monitor {
 
 impl Monitor {
     /// Follows one step and panics if a rule is broken.
-    pub(super) fn follow(&mut self, rules: Rules, event: &Event, actions: &[Action]) {
+    pub(super) fn follow(&mut self, rules: Rules, event: &RoundEvent, actions: &[Action]) {
         let mut answers = 0;
         for action in actions {
             match action {
@@ -61,13 +61,13 @@ impl Monitor {
                     had,
                     needed,
                 } => self.abandon(rules, *round, *phase, *had, *needed),
-                Action::Accept { .. } => assert!(matches!(event, Event::CheckIn { .. })),
+                Action::Accept { .. } => assert!(matches!(event, RoundEvent::CheckIn { .. })),
                 Action::Reject { .. } => {}
             }
         }
-        let asks = matches!(event, Event::Update(_) | Event::Malformed { .. });
+        let asks = matches!(event, RoundEvent::Update(_) | RoundEvent::Malformed { .. });
         assert_eq!(answers, usize::from(asks), "one answer to every update");
-        if let Event::CheckIn { client } = event {
+        if let RoundEvent::CheckIn { client } = event {
             let answered = |action: &&Action| {
                 matches!(action,
                 Action::Accept { client: c, .. } | Action::Reject { client: c, .. } | Action::Configure { client: c, .. }
@@ -109,8 +109,15 @@ impl Monitor {
             .map(|upload| upload.digest)
     }
 
-    fn acknowledge(&mut self, rules: Rules, event: &Event, client: ClientId, round: Round, digest: Digest) {
-        let Event::Update(upload) = event else {
+    fn acknowledge(
+        &mut self,
+        rules: Rules,
+        event: &RoundEvent,
+        client: ClientId,
+        round: Round,
+        digest: Digest,
+    ) {
+        let RoundEvent::Update(upload) = event else {
             panic!("acknowledged nothing")
         };
         assert_eq!(
@@ -129,10 +136,10 @@ impl Monitor {
         }
     }
 
-    fn refuse(&self, rules: Rules, event: &Event, client: ClientId, round: Round, why: &Refusal) {
+    fn refuse(&self, rules: Rules, event: &RoundEvent, client: ClientId, round: Round, why: &Refusal) {
         match (event, why) {
             (
-                Event::Malformed {
+                RoundEvent::Malformed {
                     client: c,
                     round: r,
                     reason: said,
@@ -141,15 +148,15 @@ impl Monitor {
             ) => {
                 assert_eq!((*c, *r, said), (client, round, reason));
             }
-            (Event::Update(_), Refusal::Conflict { stored }) => {
+            (RoundEvent::Update(_), Refusal::Conflict { stored }) => {
                 assert_eq!(self.stored(client, round), Some(*stored));
             }
-            (Event::Update(_), Refusal::Early { .. }) => assert!(round > self.round),
-            (Event::Update(_), Refusal::Late | Refusal::Stale { .. }) => assert!(round < self.round),
-            (Event::Update(_), Refusal::Unselected) => assert!(self.given.get(&client) != Some(&round)),
+            (RoundEvent::Update(_), Refusal::Early { .. }) => assert!(round > self.round),
+            (RoundEvent::Update(_), Refusal::Late | Refusal::Stale { .. }) => assert!(round < self.round),
+            (RoundEvent::Update(_), Refusal::Unselected) => assert!(self.given.get(&client) != Some(&round)),
             _ => panic!("refused {event:?} because {why:?}"),
         }
-        if let Event::Update(upload) = event {
+        if let RoundEvent::Update(upload) = event {
             assert!(
                 !self.is_due(rules, client, round),
                 "refused what was asked for: {why:?}"

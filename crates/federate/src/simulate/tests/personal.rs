@@ -9,10 +9,10 @@ fn personal_models_beat_the_shared_one_where_clients_differ() {
     let names: Vec<String> = model.layout().entries().iter().map(|e| e.name.clone()).collect();
     let head = names[names.len() - 2..].to_vec();
     let clients: Vec<ClientId> = (0..12).map(ClientId).collect();
-    let settings = Settings {
+    let settings = SimulationSettings {
         fraction: 1.0,
         holdout: 0.2,
-        ..Settings::default()
+        ..SimulationSettings::default()
     };
     let mut plain = simulation(&points, &settings, 2, None);
     (0..2).for_each(|_| assert!(plain.round().is_ok()));
@@ -28,11 +28,11 @@ fn personal_models_beat_the_shared_one_where_clients_differ() {
         Personal::Ditto { lambda: 0.1 },
         Personal::Fedper { private: head },
     ] {
-        let settings = Settings {
+        let settings = SimulationSettings {
             fraction: 1.0,
             holdout: 0.2,
             personal,
-            ..Settings::default()
+            ..SimulationSettings::default()
         };
         let mut simulation = simulation(&points, &settings, 2, None);
         (0..2).for_each(|_| assert!(simulation.round().is_ok()));
@@ -61,12 +61,12 @@ fn clients_of_two_kinds_find_their_clusters_and_those_alike_the_same() {
         }
     }
     let run = |personal| {
-        let settings = Settings {
+        let settings = SimulationSettings {
             fraction: 1.0,
             holdout: 0.2,
             epochs: Epochs::Fixed(3),
             personal,
-            ..Settings::default()
+            ..SimulationSettings::default()
         };
         let mut simulation = simulation(&points, &settings, 2, None);
         (0..20).for_each(|_| assert!(simulation.round().is_ok()));
@@ -91,11 +91,11 @@ fn layers_that_keep_statistics_stay_with_their_clients() {
     })
     .expect("a model");
     let points = Points::new(8, true);
-    let settings = Settings {
+    let settings = SimulationSettings {
         fraction: 1.0,
         holdout: 0.2,
         personal: Personal::Fedbn,
-        ..Settings::default()
+        ..SimulationSettings::default()
     };
     let mut simulation = Simulation::new(&points, &model, plan(), settings, 2, None).expect("a federation");
     let norm = simulation.private.clone();

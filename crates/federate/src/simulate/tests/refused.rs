@@ -11,7 +11,7 @@ fn a_rate_that_lets_all_clients_diverge_is_told() {
         ..plan()
     };
     let mut simulation =
-        Simulation::new(&points, &model, wild, Settings::default(), 1, None).expect("a federation");
+        Simulation::new(&points, &model, wild, SimulationSettings::default(), 1, None).expect("a federation");
     let said = simulation.round().expect_err("diverged").to_string();
     assert!(said.contains("learning rate"), "{said}");
 }
@@ -22,9 +22,9 @@ fn strategies_that_take_updates_for_gradients_refuse_other_optimisers() {
     let model = zoo::mlp(&[2, 8, 3], 3).expect("a model");
     let refused = |strategy: &str, optimizer| {
         let (settings, plan) = (
-            Settings {
+            SimulationSettings {
                 strategy: choice(strategy),
-                ..Settings::default()
+                ..SimulationSettings::default()
             },
             Plan { optimizer, ..plan() },
         );
@@ -51,10 +51,10 @@ fn strategies_that_take_updates_for_gradients_refuse_other_optimisers() {
 fn rounds_that_are_too_small_for_a_strategy_are_refused_at_once() {
     let points = Points::new(20, false);
     let model = zoo::mlp(&[2, 8, 3], 3).expect("a model");
-    let settings = Settings {
+    let settings = SimulationSettings {
         fraction: 0.3,
         strategy: choice("\"bulyan\""),
-        ..Settings::default()
+        ..SimulationSettings::default()
     };
     let said = Simulation::new(&points, &model, plan(), settings, 1, None).err();
     let said = said.expect("refused").to_string();
@@ -67,7 +67,7 @@ fn rounds_that_are_too_small_for_a_strategy_are_refused_at_once() {
 #[test]
 fn a_goal_of_its_own_is_refused_not_overlooked() {
     let points = Points::new(4, false);
-    let mut settings = Settings::default();
+    let mut settings = SimulationSettings::default();
     settings.round.goal = 3;
     let model = zoo::mlp(&[2, 8, 3], 3).expect("a model");
     let made = Simulation::new(&points, &model, plan(), settings, 1, None);

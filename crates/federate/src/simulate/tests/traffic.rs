@@ -6,10 +6,10 @@ use super::*;
 fn traffic_is_counted_as_it_is_sent() {
     let points = Points::new(10, false);
     let run = |values: Values| {
-        let settings = Settings {
+        let settings = SimulationSettings {
             fraction: 0.5,
             compression: Compression::new(values),
-            ..Settings::default()
+            ..SimulationSettings::default()
         };
         let mut simulation = simulation(&points, &settings, 1, None);
         (0..2).for_each(|_| assert!(simulation.round().is_ok()));
@@ -27,11 +27,11 @@ fn traffic_is_counted_as_it_is_sent() {
 fn variates_travel_and_private_parts_do_not() {
     let points = Points::new(10, false);
     let run = |strategy: &str, personal: Personal| {
-        let settings = Settings {
+        let settings = SimulationSettings {
             fraction: 0.5,
             strategy: choice(strategy),
             personal,
-            ..Settings::default()
+            ..SimulationSettings::default()
         };
         let mut simulation = simulation(&points, &settings, 1, None);
         (0..2).for_each(|_| assert!(simulation.round().is_ok()));
@@ -63,13 +63,13 @@ fn variates_travel_and_private_parts_do_not() {
 #[test]
 fn updates_that_came_for_nothing_have_travelled_too() {
     let points = Points::new(20, false);
-    let settings = Settings {
+    let settings = SimulationSettings {
         fraction: 0.5,
         behaviour: rough(),
-        ..Settings::default()
+        ..SimulationSettings::default()
     };
     let mut simulation = simulation(&points, &settings, 2, None);
-    let reports: Vec<Report> = (0..20).map(|_| simulation.round().expect("a round")).collect();
+    let reports: Vec<RoundReport> = (0..20).map(|_| simulation.round().expect("a round")).collect();
     let used: u64 = reports.iter().map(|r| r.updates).sum();
     let (tally, traffic) = (simulation.tally(), simulation.traffic());
     assert!(tally.in_vain() > 0, "{tally}");

@@ -10,10 +10,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use synod_core::Digest;
-use synod_federate::partition::{Measures, Partition, Rows as Labelled};
-use synod_federate::simulate::{ClientMeasure, Population, Report, Simulation};
-use synod_federate::{ClientId, Federation, Plan};
-use synod_nn::{Data, Loss, Measure, Model};
+use synod_federate::partition::{Measures, Partition, RowsToDivide as Labelled};
+use synod_federate::simulate::{ClientMeasure, Population, RoundReport, Simulation};
+use synod_federate::{ClientId, FederationChoice, Plan};
+use synod_nn::{Data, Loss, Measured, Model};
 use synod_runs::{CLIENTS, Document, Folder, Log};
 
 use self::curve::Curve;
@@ -67,7 +67,7 @@ struct Note {
 /// A run, and when another one has made it pointless to go on.
 pub(super) struct Run<'a> {
     pub(super) config: &'a Config,
-    pub(super) federation: &'a Federation,
+    pub(super) federation: &'a FederationChoice,
     pub(super) folder: &'a Folder,
     pub(super) document: &'a Document,
     pub(super) resume: bool,
@@ -148,7 +148,7 @@ enum Judge<'a> {
 }
 
 impl Judge<'_> {
-    fn of_clients(federation: &Federation) -> Result<Judge<'static>> {
+    fn of_clients(federation: &FederationChoice) -> Result<Judge<'static>> {
         if federation.holdout > 0.0 {
             return Ok(Judge::Clients(judged(federation)));
         }
@@ -159,7 +159,7 @@ impl Judge<'_> {
 }
 
 /// The clients that are judged one by one.
-fn judged(federation: &Federation) -> Vec<ClientId> {
+fn judged(federation: &FederationChoice) -> Vec<ClientId> {
     (0..(federation.clients.get() as u64).min(JUDGED))
         .map(ClientId)
         .collect()
@@ -197,7 +197,7 @@ impl Course<'_> {
     }
 
     /// Holds rounds until the last, or until the target is reached.
-    fn hold(&mut self, log: &Log) -> Result<Option<Report>> {
+    fn hold(&mut self, log: &Log) -> Result<Option<RoundReport>> {
         let federation = self.run.federation;
         let rounds = federation.rounds.get().min(self.run.most_rounds) as u64;
         let bar = self.bar(rounds);
@@ -260,12 +260,12 @@ impl Course<'_> {
         target.is_some_and(|target| self.note.curve.rounds_to(target).is_some())
     }
 
-    fn measure(&mut self) -> Result<Measure> {
+    fn measure(&mut self) -> Result<Measured> {
         let rows = match &self.judge {
             Judge::Rows(rows, _) => rows,
             Judge::Clients(clients) => {
                 let judged = self.simulation.evaluate_clients(clients)?;
-                return Ok(judged.iter().fold(Measure::default(), |sum, m| sum + m.used()));
+                return Ok(judged.iter().fold(Measured::default(), |sum, m| sum + m.used()));
             }
         };
         let data = rows.data();
@@ -291,7 +291,7 @@ impl Course<'_> {
             return Ok(None);
         }
         let measures = self.simulation.evaluate_clients(&judged(self.run.federation))?;
-        let accuracy = |m: Option<Measure>| m.map(|m| m.accuracy());
+        let accuracy = |m: Option<Measured>| m.map(|m| m.accuracy());
         let line = |m: &ClientMeasure| {
             let (shared, own) = (accuracy(m.shared), accuracy(m.own));
             json!({ "client": m.client, "rows": m.used().rows, "shared": shared, "own": own }).to_string()
@@ -303,7 +303,7 @@ impl Course<'_> {
 
     fn summary(
         &mut self,
-        last: Option<Report>,
+        last: Option<RoundReport>,
         classes: usize,
         skew: Option<Measures>,
         prepared: Prepared,

@@ -4,8 +4,8 @@ use serde::Serialize;
 use serde_json::Value;
 use synod_federate::round::Tally;
 use synod_federate::simulate::{ClientMeasure, Traffic};
-use synod_federate::strategy::Choice;
-use synod_nn::Measure;
+use synod_federate::strategy::StrategyChoice;
+use synod_nn::Measured;
 
 use super::curve::Curve;
 use crate::train::scale::Prepared;
@@ -17,7 +17,7 @@ pub(super) struct Summary {
     pub(super) model: String,
     pub(super) model_file: String,
     pub(super) seed: u64,
-    pub(super) strategy: Choice,
+    pub(super) strategy: StrategyChoice,
     pub(super) clients: usize,
     pub(super) partition: Option<String>,
     pub(super) models: usize,
@@ -65,7 +65,7 @@ struct Accuracies {
 impl Spread {
     /// Over clients that were judged one by one.
     pub(super) fn of(judged: &[ClientMeasure]) -> Spread {
-        let accuracies = |of: fn(&ClientMeasure) -> Option<Measure>| -> Vec<f64> {
+        let accuracies = |of: fn(&ClientMeasure) -> Option<Measured>| -> Vec<f64> {
             judged.iter().filter_map(of).map(|m| m.accuracy()).collect()
         };
         let (shared, own) = (accuracies(|m| m.shared), accuracies(|m| m.own));
