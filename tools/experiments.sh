@@ -5,23 +5,23 @@ cd "$(dirname "$0")/.."
 cargo build --quiet --release -p synod
 synod=target/release/synod
 for name in smd m100-ipmi m100; do
-    if "$synod" backtest "experiments/$name.toml" --compare pca,paper --nodes; then
-        "$synod" backtest "experiments/$name.toml" --ablation
+    if "$synod" backtest --force "experiments/$name.toml" --compare pca,paper --nodes; then
+        "$synod" backtest --force "experiments/$name.toml" --ablation
     else
         echo "experiments/$name.toml: its data are not here; see the paths in the file" >&2
     fi
 done
-"$synod" backtest experiments/paper.toml --both-splits
+"$synod" backtest --force experiments/paper.toml --both-splits
 # Nodes that learn alone and together.
 for name in federated-long federated-smd; do
     echo "== experiments/$name.toml"
-    "$synod" backtest "experiments/$name.toml" || echo "experiments/$name.toml: its data are not here" >&2
+    "$synod" backtest --force "experiments/$name.toml" || echo "experiments/$name.toml: its data are not here" >&2
 done
 for name in federated-synthetic federated-m100; do
     echo "== experiments/$name.toml"
-    "$synod" backtest "experiments/$name.toml" --both-splits || echo "experiments/$name.toml: its data are not here" >&2
+    "$synod" backtest --force "experiments/$name.toml" --both-splits || echo "experiments/$name.toml: its data are not here" >&2
 done
-"$synod" backtest experiments/federated-paper.toml --both-splits
+"$synod" backtest --force experiments/federated-paper.toml --both-splits
 # The tables of docs/federate.md.
 tools/fetch-mnist.sh data/mnist
 for name in mcmahan-2nn mcmahan-cnn mcmahan-cnn-shards federated-skew federated-compression federated-poisoned; do

@@ -70,7 +70,7 @@ def backtest(synod, folder, arguments, name):
 
 def experiment(name):
     def record(synod, folder):
-        yield from backtest(synod, folder, ["backtest", ROOT / f"experiments/{name}.toml"], name)
+        yield from backtest(synod, folder, ["backtest", ROOT / f"experiments/{name}.toml"], f"{name}-backtest")
     return record
 
 

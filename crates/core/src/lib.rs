@@ -4,6 +4,7 @@
 //! It depends on no other crate of Synod and stays light, so that everything else may depend on it.
 #![forbid(unsafe_code)]
 
+pub mod config;
 mod digest;
 mod error;
 mod event;

@@ -5,6 +5,7 @@
 
 mod budget;
 mod calibrate;
+pub mod config;
 pub mod detector;
 mod eigen;
 mod episodes;

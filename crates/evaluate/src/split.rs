@@ -1,6 +1,7 @@
 //! Which windows teach and which test.
 
 use serde::{Deserialize, Serialize};
+use synod_core::config::{Mistake, Section};
 use synod_core::{Frame, Random};
 
 use crate::error::{Error, Result};
@@ -69,5 +70,17 @@ impl Split {
     pub fn describe(&self) -> String {
         let (kind, percent) = (format!("{:?}", self.kind).to_lowercase(), self.train * 100.0);
         format!("{kind}, {percent:.0} % train")
+    }
+}
+
+impl Section for Split {
+    const NAME: &'static str = "split";
+    type Written = Split;
+
+    fn check(split: Split) -> Result<Split, Mistake> {
+        match Split::check(&split) {
+            Ok(()) => Ok(split),
+            Err(e) => Err(Mistake::at("train", e.to_string())),
+        }
     }
 }

@@ -5,6 +5,7 @@
 
 mod client;
 pub mod compress;
+mod config;
 mod error;
 pub mod partition;
 pub mod round;
@@ -14,6 +15,7 @@ pub mod strategy;
 mod sum;
 
 pub use client::{ClientId, Examples, Plan, Task, Trained, Worker};
+pub use config::FederationChoice;
 pub use error::{Error, Result};
 pub use sum::ExactSum;
 pub use synod_core::Random;

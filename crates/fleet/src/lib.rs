@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod alike;
+mod config;
 mod error;
 mod fleet;
 mod gather;
@@ -13,6 +14,7 @@ mod network;
 mod scales;
 mod sums;
 
+pub use config::{Way, WaysOfLearning, WrittenWays};
 pub use error::{Error, Result};
 pub use fleet::Fleet;
 pub use gather::{Choice, Newcomers, ROUNDS, Together};

@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod callbacks;
+mod config;
 mod data;
 mod error;
 mod feed;
@@ -31,6 +32,7 @@ mod trainer;
 pub mod zoo;
 
 pub use callbacks::{Callback, Checkpoint, EarlyStopping, EpochReport, EventLog, Flow};
+pub use config::{ModelChoice, TrainingChoice, WrittenTraining};
 pub use data::Data;
 pub use error::{Error, Result};
 pub use feed::Feed;

@@ -1,11 +1,14 @@
 //! `synod demo`: the main job in one command.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
+use synod_core::files;
+use synod_runs::{Document, StartMode};
 
+use crate::train::Misuse;
 use crate::watch::{Request, run};
 
 /// Generates a cluster with faults, learns each node's healthy behaviour, and shows the alarms and what they cost.
@@ -31,6 +34,12 @@ pub(crate) struct Demo {
     /// Where run directories go.
     #[arg(long, default_value = "runs")]
     runs: PathBuf,
+    /// Go on after a crash, or show what a finished demo found.
+    #[arg(long, conflicts_with = "force")]
+    resume: bool,
+    /// Start anew, over an earlier demo and its configuration.
+    #[arg(long)]
+    force: bool,
     /// One JSON document on standard output.
     #[arg(long)]
     json: bool,
@@ -47,25 +56,22 @@ impl Demo {
             nodes, days, seed, ..
         } = self;
         let config = format!(
-            "name = \"demo\"\nseed = {seed}\n\n[data]\nkind = \"synthetic\"\nnodes = {nodes}\ndays = {days}\n\n\
+            "kind = \"watch\"\nname = \"demo\"\nseed = {seed}\n\n[data]\nkind = \"synthetic\"\nnodes = {nodes}\ndays = {days}\n\n\
              [split]\nkind = \"chronological\"\ntrain = 0.5\n\n[alarm]\nbudget = \"2 per node-month\"\n\n\
              [federation]\narms = [\"local\", \"federated\"]\n"
         );
         // The configuration of the demo is one that anyone could have written, and it stays to be changed.
-        std::fs::create_dir_all(&self.runs)
-            .with_context(|| format!("cannot create {}", self.runs.display()))?;
         let path = self.runs.join("demo.toml");
-        let mut file =
-            std::fs::File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
-        file.write_all(config.as_bytes())?;
+        self.check(&path, &config)?;
         if !self.json {
             eprintln!(
                 "A synthetic cluster of {nodes} nodes over {days} days, with faults whose truth is known."
             );
         }
         run(&Request {
-            config: &path,
+            document: &Document::of(config.as_str(), &path)?,
             runs: &self.runs,
+            start: StartMode::of(self.resume, self.force),
             compare: &["pca".to_owned(), "paper".to_owned()],
             ablation: false,
             both_splits: false,
@@ -74,9 +80,20 @@ impl Demo {
             json: self.json,
             keep_models: true,
         })?;
+        files::write(&path, config.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
         if !self.json {
             let mut out = std::io::stdout().lock();
             writeln!(out, "Change {} and run `synod backtest` on it.", path.display())?;
+        }
+        Ok(())
+    }
+
+    /// Refuses to replace a configuration that somebody has changed.
+    fn check(&self, path: &Path, config: &str) -> Result<()> {
+        let before = std::fs::read_to_string(path).ok();
+        if !self.force && before.is_some_and(|before| before != config) {
+            let problem = "is another configuration than this demo's; run synod backtest on it, or start anew with --force";
+            return Err(Misuse(format!("{} {problem}", path.display())).into());
         }
         Ok(())
     }

@@ -54,12 +54,17 @@ fn main() -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("synod: {error:#}");
-            match error.is::<train::Misuse>() {
+            match is_misuse(&error) {
                 true => ExitCode::from(2),
                 false => ExitCode::FAILURE,
             }
         }
     }
+}
+
+fn is_misuse(error: &anyhow::Error) -> bool {
+    let run: Option<&synod_runs::Error> = error.downcast_ref();
+    error.is::<train::Misuse>() || run.is_some_and(synod_runs::Error::is_misuse)
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

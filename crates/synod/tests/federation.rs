@@ -30,6 +30,7 @@ fn rows(folder: &Path) {
 fn config(folder: &Path, federation: &str) {
     let text = format!(
         r#"
+kind = "train"
 name = "clouds"
 seed = 3
 [data]

@@ -68,7 +68,7 @@ const SMALL: [&str; 8] = [
 
 fn backtest(folder: &Path, name: &str, data: &str) -> Value {
     let config = format!(
-        "name = \"{name}\"\nseed = 3\n[data]\n{data}\n[split]\nkind = \"chronological\"\ntrain = 0.5\n\
+        "kind = \"watch\"\nname = \"{name}\"\nseed = 3\n[data]\n{data}\n[split]\nkind = \"chronological\"\ntrain = 0.5\n\
          [detector]\nkind = \"pca\"\n"
     );
     put(folder, &format!("{name}.toml"), &config);
@@ -135,7 +135,7 @@ fn raw_metrics_become_the_windows_they_were_made_of_and_are_watched() {
         result["arms"][0]["nodes"]["1"]["auroc"].as_f64() > Some(0.5),
         "{result}"
     );
-    let report = fs::read_to_string(site.path().join("runs/raw/report.html")).expect("a report");
+    let report = fs::read_to_string(site.path().join("runs/raw-backtest/report.html")).expect("a report");
     assert!(
         report.contains("ipmi.total_power_std"),
         "excluded metrics are listed"
@@ -214,12 +214,16 @@ fn a_kind_that_does_not_fit_is_refused() {
         ("kind = \"record\"\npath = \"n1.csv\"", "no record file", 1),
         (
             "kind = \"record\"\npath = \"n1.csv\"\nlabel = \"a\"",
-            "line 1: a record file",
+            "c.toml:5: a record file",
             2,
         ),
         ("kind = \"m100\"\npath = \"n1.csv\"", "value", 1),
     ] {
-        put(site.path(), "c.toml", &format!("[data]\n{data}\n"));
+        put(
+            site.path(),
+            "c.toml",
+            &format!("kind = \"watch\"\n[data]\n{data}\n"),
+        );
         let refused = synod(site.path(), &["backtest", "c.toml"]);
         assert_eq!(refused.status.code(), Some(code), "{}", said(&refused));
         assert!(said(&refused).contains(says), "{}", said(&refused));

@@ -49,7 +49,8 @@ fn folder() -> TempDir {
 /// Runs an experiment with such keys in `[data]` and such tables after the others.
 fn run(folder: &Path, name: &str, data: &str, tables: &str) -> Output {
     let text = format!(
-        r#"[data]
+        r#"kind = "train"
+[data]
 kind = "csv"
 train = "train.csv"
 test = "test.csv"
@@ -191,25 +192,25 @@ fn components_that_cannot_be_are_refused_with_their_line() {
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
     for (data, tables, line, what) in [
-        ("components = 0", "", "line 6", "nonzero"),
+        ("components = 0", "", "bad.toml:7: ", "nonzero"),
         (
             "standardise = \"columns\"\ncomponents = 7",
             "",
-            "line 7",
+            "bad.toml:8: ",
             "`components` is 7, but rows have 6 columns",
         ),
         (
             "components = 3",
             "[augment]\nflip_vertical = 0.5",
-            "line 6",
+            "bad.toml:7: ",
             "leave one of them out",
         ),
-        ("standardise = \"middle\"", "", "line 6", "`range`, `robust`"),
+        ("standardise = \"middle\"", "", "bad.toml:7: ", "range, robust"),
     ] {
         let said = refused(data, tables);
         assert!(said.contains(line) && said.contains(what), "{said}");
     }
-    let texts = "[data]\nkind = \"speakers\"\ntrain = \"plays.txt\"\ncomponents = 3\n[model]\nhidden = [8]\n\
+    let texts = "kind = \"train\"\n[data]\nkind = \"speakers\"\ntrain = \"plays.txt\"\ncomponents = 3\n[model]\nhidden = [8]\n\
         [train]\nepochs = 1\nbatch = 1\nrate = 0.1\n[federation]\nclients = 2\nrounds = 1\n";
     fs::write(folder.path().join("texts.toml"), texts).expect("written");
     let output = Command::new(env!("CARGO_BIN_EXE_synod"))
@@ -219,5 +220,8 @@ fn components_that_cannot_be_are_refused_with_their_line() {
         .expect("synod runs");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2));
-    assert!(said.contains("line 1") && said.contains("speakers"), "{said}");
+    assert!(
+        said.contains("texts.toml:2: ") && said.contains("speakers"),
+        "{said}"
+    );
 }

@@ -11,7 +11,7 @@ use site::*;
 fn nodes_that_learn_together_stand_beside_those_that_learn_alone() {
     let site = site(3);
     let config = fs::read_to_string(site.path().join("site.toml")).expect("read");
-    let federation = "[federation]\nreduce = [1, 2]\ncold_start_days = 1\n";
+    let federation = "[federation]\nreduce = [1, 2]\ncold_start = \"1d\"\n";
     fs::write(site.path().join("site.toml"), config + federation).expect("written");
     let result = json(&synod(site.path(), &["backtest", "site.toml", "--json"]));
     let arms = result["arms"].as_array().expect("arms");
@@ -57,7 +57,7 @@ fn nodes_that_learn_together_stand_beside_those_that_learn_alone() {
     }
     assert!(arms[0].get("difference").is_none());
     assert_eq!(arms[2]["choices"].as_array().map(Vec::len), Some(3));
-    let page = fs::read_to_string(site.path().join("runs/site/report.html")).expect("a report");
+    let page = fs::read_to_string(site.path().join("runs/site-backtest/report.html")).expect("a report");
     for (title, figure) in [
         ("F1", "f1"),
         ("Precision", "precision"),
@@ -82,7 +82,7 @@ fn nodes_that_learn_together_stand_beside_those_that_learn_alone() {
         }
     }
     assert!(page.contains("Learning together") && page.contains("federated 1/2 less local 1/2"));
-    let text = said(&synod(site.path(), &["backtest", "site.toml"]));
+    let text = said(&synod(site.path(), &["backtest", "site.toml", "--force"]));
     assert!(text.contains("federated 1 d less local 1 d"), "{text}");
     assert!(text.contains("federated 1/2: F1 rose on "), "{text}");
     assert!(text.contains("of 3 nodes chose to learn alone."), "{text}");
@@ -106,7 +106,10 @@ fn planes_are_learnt_alone_and_together() {
             "{text}"
         );
     }
-    let result = json(&synod(site.path(), &["backtest", "site.toml", "--json"]));
+    let result = json(&synod(
+        site.path(),
+        &["backtest", "site.toml", "--json", "--force"],
+    ));
     let [local, federated] = [0, 1].map(|arm| &result["arms"][arm]["nodes"]);
     assert!(
         result["arms"][1]["difference"]["mean"]["fpr"].is_f64(),

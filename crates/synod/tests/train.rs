@@ -92,8 +92,9 @@ fn folder(data: &str, train: &str) -> TempDir {
 }
 
 fn configure(folder: &Path, data: &str, train: &str) {
-    let text =
-        format!("[data]\n{data}\n[model]\nhidden = [16]\n\n[train]\nbatch = 20\nrate = 1e-2\n{train}\n");
+    let text = format!(
+        "kind = \"train\"\n[data]\n{data}\n[model]\nhidden = [16]\n\n[train]\nbatch = 20\nrate = 1e-2\n{train}\n"
+    );
     fs::write(folder.join("experiment.toml"), text).expect("written");
 }
 
@@ -287,7 +288,7 @@ fn training_goes_on_from_a_stored_model_in_another_run() {
     let path = folder.path().join("experiment.toml");
     let text = fs::read_to_string(&path).expect("a configuration");
     let text = text.replace("hidden = [16]", "file = \"runs/experiment/model.safetensors\"");
-    fs::write(&path, format!("name = \"second\"\n{text}")).expect("written");
+    fs::write(&path, text.replacen("kind", "name = \"second\"\nkind", 1)).expect("written");
     json(&train(folder.path(), &["--json"]));
     let epochs = events(&folder.path().join("runs/second"));
     let loss = epochs.iter().find(|e| e["event"] == "epoch").expect("an epoch")["loss"].as_f64();
@@ -307,7 +308,8 @@ fn mistakes_in_the_configuration_show_their_line_and_leave_nothing_behind() {
     assert_eq!(output.status.code(), Some(2));
     let said = said(&output);
     assert!(
-        said.contains("line 17") && said.contains("unknown field `learning_rate`"),
+        said.contains("experiment.toml:18: unknown key `learning_rate`")
+            && said.contains("  18 | learning_rate = 3"),
         "{said}"
     );
     assert!(!folder.path().join("runs").exists());

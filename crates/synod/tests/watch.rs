@@ -35,7 +35,7 @@ fn a_fan_that_stops_is_found_and_named_on_every_node() {
         "{}",
         arm["mean"]
     );
-    let alarms = fs::read_to_string(site.path().join("runs/site/alarms.jsonl")).expect("alarms");
+    let alarms = fs::read_to_string(site.path().join("runs/site-backtest/alarms.jsonl")).expect("alarms");
     for node in ["n0", "n1", "n2"] {
         let mut alarms = alarms
             .lines()
@@ -46,7 +46,7 @@ fn a_fan_that_stops_is_found_and_named_on_every_node() {
         let first = found["metrics"][0]["metric"].as_str().expect("a metric");
         assert!(["fan", "temperature"].contains(&first), "{found}");
     }
-    let report = fs::read_to_string(site.path().join("runs/site/report.html")).expect("a report");
+    let report = fs::read_to_string(site.path().join("runs/site-backtest/report.html")).expect("a report");
     assert!(
         report.contains("it is 7 in every training window"),
         "the constant metric is listed with its reason"
@@ -59,7 +59,7 @@ fn the_same_seed_gives_the_same_result_with_any_number_of_threads() {
     let run = |threads: &str| {
         synod(
             site.path(),
-            &["backtest", "site.toml", "--json", "--threads", threads],
+            &["backtest", "site.toml", "--json", "--force", "--threads", threads],
         )
         .stdout
     };
@@ -143,7 +143,7 @@ fn bad_input_is_an_error_that_says_what_to_do_or_a_stated_behaviour() {
         text.replace("2 per node-month", "two a month"),
     )
     .expect("written");
-    fails("line 14", 2);
+    fails("site.toml:15: ", 2);
     fs::write(
         site.path().join("site.toml"),
         text.replace("\"default\"", "\"oracle\""),
@@ -198,14 +198,14 @@ fn odd_but_usable_input_is_used_and_what_was_done_is_listed() {
         "without anomalies there is nothing to find: {node}"
     );
     assert!(node["fpr"].is_f64(), "{node}");
-    let report = fs::read_to_string(site.path().join("runs/site/report.html")).expect("a report");
+    let report = fs::read_to_string(site.path().join("runs/site-backtest/report.html")).expect("a report");
     assert!(
         report.contains("it has no value in training"),
         "the empty metric is listed"
     );
     // A node that cannot be learnt does not stop the others.
     fs::write(site.path().join("n0.csv"), "timestamp,load,state\n1,2,0\n").expect("written");
-    let output = synod(site.path(), &["backtest", "site.toml", "--json"]);
+    let output = synod(site.path(), &["backtest", "site.toml", "--json", "--force"]);
     assert!(said(&output).contains("left out"), "{}", said(&output));
     assert_eq!(
         json(&output)["arms"][0]["failed"].as_array().map(Vec::len),
@@ -220,10 +220,13 @@ fn every_alarm_has_a_p_value() {
         let text = fs::read_to_string(site.path().join("site.toml")).expect("the file");
         let text = text.replace("budget = \"2 per node-month\"", alarm);
         fs::write(site.path().join("other.toml"), text).expect("written");
-        let result = json(&synod(site.path(), &["backtest", "other.toml", "--json"]));
+        let result = json(&synod(
+            site.path(),
+            &["backtest", "other.toml", "--json", "--force"],
+        ));
         let arm = &result["arms"][0];
         assert_eq!(arm["mean"]["event_recall"].as_f64(), Some(1.0), "{alarm}: {arm}");
-        let alarms = fs::read_to_string(site.path().join("runs/site/alarms.jsonl")).expect("alarms");
+        let alarms = fs::read_to_string(site.path().join("runs/site-backtest/alarms.jsonl")).expect("alarms");
         for alarm in alarms.lines() {
             let alarm: Value = serde_json::from_str(alarm).expect("an alarm");
             let p = alarm["p_value"].as_f64().expect("a p-value");
@@ -231,7 +234,7 @@ fn every_alarm_has_a_p_value() {
             assert!((1.0 / 601.0 - 1e-9..=1.0).contains(&p), "{alarm}");
         }
     }
-    let report = fs::read_to_string(site.path().join("runs/site/report.html")).expect("a report");
+    let report = fs::read_to_string(site.path().join("runs/site-backtest/report.html")).expect("a report");
     assert!(
         report.contains("healthy windows score"),
         "the p-value is told in words"
@@ -295,6 +298,6 @@ fn nodes_above_the_budget_beyond_chance_are_named() {
         Some("Above the budget beyond chance: n1 (3 where 0.2 are allowed)."),
         "{text}"
     );
-    let page = fs::read_to_string(site.path().join("runs/site/report.html")).expect("a report");
+    let page = fs::read_to_string(site.path().join("runs/site-backtest/report.html")).expect("a report");
     assert!(page.contains("n1 (3 where 0.2 are allowed)"));
 }

@@ -25,6 +25,7 @@
 
 mod catalogue;
 mod cluster;
+mod config;
 mod fault;
 mod hardware;
 mod jobs;
@@ -39,6 +40,7 @@ mod sampling;
 mod write;
 
 pub use cluster::{Cluster, NodeParts};
+pub use config::{ClusterChoice, JudgedBy, WrittenCluster};
 pub use fault::{Fault, FaultKind};
 pub use options::{ClusterOptions, RACK, ReportedMetrics, STEP, Statistics};
 pub use write::{FileFormat, Written, month_count, write_faults, write_node, write_raw};

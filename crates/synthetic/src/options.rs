@@ -79,7 +79,14 @@ impl ClusterOptions {
     }
 
     pub(super) fn check(&self) -> Result<()> {
-        let refuse = |problem: String| Err(Error::Setting(format!("synthetic cluster: {problem}")));
+        match self.problem() {
+            None => Ok(()),
+            Some((_, problem)) => Err(Error::Setting(format!("synthetic cluster: {problem}"))),
+        }
+    }
+
+    /// The option that makes no sense, and why.
+    pub(super) fn problem(&self) -> Option<(&'static str, String)> {
         let ranges = [
             ("nodes", self.nodes as f64, 1.0, 100_000.0),
             ("days", self.days as f64, 1.0, 3660.0),
@@ -90,17 +97,19 @@ impl ClusterOptions {
         ];
         for (name, value, low, high) in ranges {
             if !(low..=high).contains(&value) {
-                return refuse(format!("{name} is {value}, it must lie between {low} and {high}"));
+                return Some((
+                    name,
+                    format!("{name} is {value}, it must lie between {low} and {high}"),
+                ));
             }
         }
-        match self.start {
-            s if s % 86_400 != 0 => {
-                refuse(format!("start {s} is not midnight UTC; give a multiple of 86400"))
-            }
+        let problem = match self.start {
+            s if s % 86_400 != 0 => format!("start {s} is not midnight UTC; give a multiple of 86400"),
             s if !(0..=4_102_444_800).contains(&s) => {
-                refuse(format!("start {s} is not between the years 1970 and 2100"))
+                format!("start {s} is not between the years 1970 and 2100")
             }
-            _ => Ok(()),
-        }
+            _ => return None,
+        };
+        Some(("start", problem))
     }
 }

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod align;
+pub mod config;
 mod error;
 pub mod labels;
 pub mod metric;

@@ -180,7 +180,7 @@ mod tests {
             serde_json::from_str::<RoundSettings>("{}").unwrap(),
             RoundSettings::default()
         );
-        let text = r#"{ "goal": 5, "report_timeout": 2.5, "asynchronous": { "buffer": 3 } }"#;
+        let text = r#"{ "goal": 5, "report_timeout": "2s500ms", "asynchronous": { "buffer": 3 } }"#;
         let settings: RoundSettings = serde_json::from_str(text).unwrap();
         assert_eq!(settings.report_timeout, TimeSpan(2500));
         assert_eq!(settings.asynchronous.unwrap().staleness, 20);
@@ -192,9 +192,9 @@ mod tests {
             ("minimum_fraction", r#"{ "minimum_fraction": 1.1 }"#),
             ("over_selection", r#"{ "over_selection": 0.9 }"#),
             ("waiting_room", r#"{ "waiting_room": 1e9 }"#),
-            ("report_timeout", r#"{ "report_timeout": 0.0001 }"#),
+            ("report_timeout", r#"{ "report_timeout": "0s" }"#),
             ("asynchronous", r#"{ "asynchronous": { "buffer": 0 } }"#),
-            ("period", r#"{ "pace": { "period": 0 } }"#),
+            ("period", r#"{ "pace": { "period": "0s" } }"#),
         ];
         for (name, text) in wrong {
             let error = serde_json::from_str::<RoundSettings>(text)

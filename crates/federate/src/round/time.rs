@@ -1,15 +1,17 @@
 //! Moments and stretches of time as the round engine knows them: numbers that come with events.
 
+use std::fmt;
 use std::ops::{Add, Sub};
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Visitor};
+use synod_core::time::Duration;
 
 /// A moment, in milliseconds since a midnight of the driver's choice: a simulation's first, or that of 1970.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Time(pub u64);
 
-/// A stretch of time in milliseconds; in a configuration, a number of seconds.
+/// A stretch of time in milliseconds; in a configuration, a duration such as `10m`, or `0s`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TimeSpan(pub u64);
 
@@ -60,20 +62,28 @@ impl Sub for Time {
 
 impl Serialize for TimeSpan {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_f64(self.as_seconds())
+        let milliseconds = i64::try_from(self.0).unwrap_or(i64::MAX);
+        let duration = Duration::from_milliseconds(milliseconds).unwrap_or(Duration::ZERO);
+        serializer.collect_str(&duration)
     }
 }
 
 impl<'de> Deserialize<'de> for TimeSpan {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<TimeSpan, D::Error> {
-        let seconds = f64::deserialize(deserializer)?;
-        // Beyond 2^51 milliseconds a number of seconds no longer names one millisecond.
-        if !(0.0..2e12).contains(&seconds) {
-            return Err(D::Error::custom(format!(
-                "{seconds} is no number of seconds; give one from 0 on"
-            )));
+        struct Text;
+        impl Visitor<'_> for Text {
+            type Value = TimeSpan;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a duration with a unit, such as \"30s\", \"10m\" or \"1h30m\"")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<TimeSpan, E> {
+                let duration = Duration::or_zero(text).map_err(E::custom)?;
+                Ok(TimeSpan(duration.milliseconds().unsigned_abs()))
+            }
         }
-        Ok(TimeSpan::seconds(seconds))
+        deserializer.deserialize_str(Text)
     }
 }
 
@@ -92,11 +102,16 @@ mod tests {
     }
 
     #[test]
-    fn spans_are_written_in_seconds() {
-        assert_eq!(serde_json::from_str::<TimeSpan>("90").unwrap(), TimeSpan(90_000));
-        assert_eq!(serde_json::from_str::<TimeSpan>("0.25").unwrap(), TimeSpan(250));
-        for wrong in ["-1", "1e13", "\"1 min\""] {
-            assert!(serde_json::from_str::<TimeSpan>(wrong).is_err(), "{wrong}");
+    fn spans_are_written_with_their_units() {
+        for (text, span) in [("90s", 90_000), ("250ms", 250), ("0s", 0), ("1h30m", 5_400_000)] {
+            assert_eq!(
+                serde_json::from_str::<TimeSpan>(&format!("{text:?}")).unwrap(),
+                TimeSpan(span)
+            );
+        }
+        for wrong in ["-1", "600.0", "\"1 min\"", "\"600\""] {
+            let said = serde_json::from_str::<TimeSpan>(wrong).unwrap_err().to_string();
+            assert!(said.contains("30s") || said.contains("1h30m"), "{wrong}: {said}");
         }
     }
 

@@ -87,7 +87,7 @@ impl Default for SimulationSettings {
 }
 
 impl SimulationSettings {
-    pub(super) fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         let shares = [("fraction", self.fraction, 1.0), ("holdout", self.holdout, 0.9)];
         for (name, value, most) in shares {
             if !(0.0..=most).contains(&value) {

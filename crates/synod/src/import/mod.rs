@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
+use synod_core::time::Duration;
 use synod_telemetry::sources::records;
 use synod_telemetry::{Frame, matches};
 
@@ -177,6 +178,9 @@ fn time(text: &str) -> Result<i64, String> {
 
 /// A duration as the command line takes it, in seconds.
 fn duration(text: &str) -> Result<i64, String> {
-    let wrong = || "write it as 30s, 15m or 1h".to_owned();
-    crate::watch::config::seconds(text).ok_or_else(wrong)
+    let time: Duration = text.parse().map_err(|e: synod_core::Error| e.to_string())?;
+    match time.milliseconds() % 1000 {
+        0 => Ok(time.whole_seconds()),
+        _ => Err("give whole seconds, such as 30s, 15m or 1h".to_owned()),
+    }
 }

@@ -4,15 +4,16 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
+use synod_core::config::Mistake;
 use synod_core::{Digest, Hasher};
 use synod_data::pipeline::Order;
 use synod_data::readers::{Batch, Csv, Idx, Npy, Parquet, ReadOptions, RowReader};
 use synod_nn::Data;
-use toml::Spanned;
+use synod_runs::Document;
 
-use super::config::{DataConfig, Kind, place};
+use super::config::{DataConfig, Kind};
 use super::scale::{self, Preparation, Scale};
-use super::{Misuse, texts};
+use super::texts;
 
 /// Rows that are read at once.
 const CHUNK: usize = 1024;
@@ -146,14 +147,12 @@ impl Split {
     }
 
     /// Replaces the columns of all rows by the first principal components of the training rows.
-    fn project(&mut self, count: &Spanned<NonZeroUsize>, text: &str) -> Result<()> {
-        let (wanted, columns) = (count.get_ref().get(), self.train.width);
+    fn project(&mut self, count: NonZeroUsize, document: &Document) -> Result<()> {
+        let (wanted, columns) = (count.get(), self.train.width);
         if wanted > columns {
-            let problem = format!(
-                "{} of the configuration: `components` is {wanted}, but rows have {columns} columns; set {columns} or less",
-                place(text, count)
-            );
-            return Err(Misuse(problem).into());
+            let problem =
+                format!("`components` is {wanted}, but rows have {columns} columns; set {columns} or less");
+            return Err(document.refuse(&Mistake::at("data.components", problem)).into());
         }
         self.scale.apply(&mut self.train.inputs);
         self.scale = Scale::by(1.0);
@@ -175,9 +174,9 @@ impl Split {
     }
 }
 
-/// Reads all rows. Paths are relative to `base`; what chooses and scales is learnt from the training rows that remain. The text
-/// is that of the configuration, to show where a mistake is.
-pub(super) fn load(config: &DataConfig, text: &str, base: &Path, seed: u64) -> Result<Split> {
+/// Reads all rows. What chooses and scales is learnt from the training rows that remain.
+pub(super) fn load(config: &DataConfig, document: &Document, seed: u64) -> Result<Split> {
+    let base = document.base();
     if config.kind == Kind::Speakers {
         return texts::load(config, base);
     }
@@ -206,8 +205,8 @@ pub(super) fn load(config: &DataConfig, text: &str, base: &Path, seed: u64) -> R
     for rows in split.validation.iter_mut().chain(&mut split.test) {
         split.scale.apply(&mut rows.inputs);
     }
-    if let Some(count) = &config.components {
-        split.project(count, text)?;
+    if let Some(count) = config.components {
+        split.project(count, document)?;
     }
     Ok(split)
 }

@@ -2,7 +2,6 @@
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
 use synod_core::{Digest, Event};
 use synod_federate::simulate;
 use synod_nn::EpochReport;
@@ -79,16 +78,16 @@ pub(super) struct Judged {
 
 /// Training is over.
 #[derive(Serialize)]
-pub(super) struct End<'a> {
+pub(super) struct End {
     pub(super) epochs: usize,
-    pub(super) accuracy: &'a Value,
+    pub(super) accuracy: Option<f64>,
 }
 
 /// A federation is over.
 #[derive(Serialize)]
-pub(super) struct FederationEnd<'a> {
-    pub(super) rounds: &'a Value,
-    pub(super) accuracy: &'a Value,
+pub(super) struct FederationEnd {
+    pub(super) rounds: u64,
+    pub(super) accuracy: f64,
 }
 
 macro_rules! named {
@@ -107,8 +106,8 @@ named! {
     Pipeline<'_> = "pipeline",
     Epoch = "epoch",
     Round<'_> = "round",
-    End<'_> = "end",
-    FederationEnd<'_> = "end",
+    End = "end",
+    FederationEnd = "end",
 }
 
 impl Epoch {

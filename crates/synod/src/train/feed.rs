@@ -10,9 +10,9 @@ use synod_nn::{Data, Error, Feed};
 
 use super::config::{AugmentConfig, Config};
 use super::data::Rows;
-use super::folder::Log;
 use super::scale::Scale;
 use super::{Misuse, events};
+use synod_runs::Log;
 
 /// Batches that the pipeline's threads shuffle, augment and scale ahead of training.
 pub(super) struct PipelineFeed {

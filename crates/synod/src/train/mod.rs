@@ -6,10 +6,11 @@ mod data;
 mod events;
 mod federated;
 mod feed;
-mod folder;
 mod grid;
 mod model;
+mod past;
 mod scale;
+mod summary;
 mod texts;
 mod watch;
 
@@ -18,21 +19,21 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
 use synod_core::Digest;
 use synod_data::augment::{Augment, Image};
 use synod_data::pipeline::Position;
 use synod_nn::{Callback, EarlyStopping, Fit, Flow, Loss, Model};
+use synod_runs::{Document, Folder, Grid, Log, RunKind, RunStanding, StartMode, Trial};
 
 use self::bar::Progress;
 use self::config::Config;
-pub(crate) use self::config::read_text;
 use self::data::{Rows, Split};
 use self::events::{End, Resume, Start};
 use self::federated::Run;
 use self::feed::PipelineFeed;
-use self::folder::{Folder, Log, Standing};
-use self::grid::Grid;
+use self::past::{Past, check_data};
+use self::summary::{Judged, Summary};
 use self::watch::{Record, Watch};
 
 /// Trains what a TOML file describes, into a run directory that survives crashes: a classifier, or detectors of nodes.
@@ -77,6 +78,16 @@ impl std::fmt::Display for Misuse {
 
 impl std::error::Error for Misuse {}
 
+/// What one run is asked for.
+struct Call<'a> {
+    document: &'a Document,
+    folder: PathBuf,
+    start: StartMode,
+    /// Rounds after which another run had reached the target.
+    most_rounds: usize,
+    in_grid: bool,
+}
+
 /// All that a run works with.
 struct Experiment<'a> {
     config: &'a Config,
@@ -89,50 +100,65 @@ struct Experiment<'a> {
 
 impl Train {
     pub(crate) fn run(&self) -> Result<()> {
-        if std::fs::read_to_string(&self.config).is_ok_and(|text| crate::watch::is_ours(&text)) {
-            return self.watch();
+        let document = Document::read(&self.config)?;
+        if document.kind()? == RunKind::Watch {
+            return self.watch(&document);
         }
-        let grid = Grid::of(&read_text(&self.config)?, &self.config)?;
-        if let Some(grid) = grid {
-            return grid.run(self);
+        let name = document.name()?;
+        if let Some(grid) = Grid::of(&document)? {
+            return grid::run(&grid, &name, self);
         }
-        let (config, text) = Config::read(&self.config)?;
-        let folder = Folder::new(&self.runs, &config.run_name(&self.config)?);
-        let resume = match folder.standing()? {
-            _ if self.force => false,
-            Standing::Empty => false,
-            Standing::Finished(summary) if self.resume => {
-                self.check_same(&config, &folder)?;
-                return self.show(&summary);
-            }
-            Standing::Unfinished if self.resume => {
-                self.check_same(&config, &folder)?;
-                true
-            }
-            Standing::Finished(_) => return Err(occupied(&folder, "a finished run; --force replaces it")),
-            Standing::Unfinished => {
-                let help = "an unfinished run; --resume goes on, --force starts anew";
-                return Err(occupied(&folder, help));
-            }
+        let summary = self.one(&Call {
+            document: &document,
+            folder: self.runs.join(name),
+            start: StartMode::of(self.resume, self.force),
+            most_rounds: usize::MAX,
+            in_grid: false,
+        })?;
+        self.show(&summary)
+    }
+
+    /// One run of a grid, in a folder of its own; one that is finished or was cut short goes on from there.
+    fn trial(&self, trial: &Trial, runs: &Path, most_rounds: usize) -> Result<Value> {
+        self.one(&Call {
+            document: &trial.document,
+            folder: trial.folder(runs),
+            start: StartMode::of(true, self.force),
+            most_rounds,
+            in_grid: true,
+        })
+    }
+
+    /// One run, from its beginning or from where it was cut short, or what it came to before.
+    fn one(&self, call: &Call<'_>) -> Result<Value> {
+        let document = call.document;
+        let config = Config::of(document)?;
+        if call.in_grid && config.federation.is_none() {
+            return Err(Misuse("a [grid] goes with a [federation]".into()).into());
+        }
+        let folder = Folder::hold(&call.folder)?;
+        let resume = match folder.enter(call.start, document)? {
+            RunStanding::Finished(summary) => return Ok(summary),
+            RunStanding::Unfinished => true,
+            RunStanding::Empty => false,
         };
-        let base = self.config.parent().unwrap_or(Path::new(""));
-        let split = data::load(config.data.get_ref(), &text, base, config.seed)?;
+        let split = data::load(&config.data, document, config.seed)?;
         let mut model = match resume && config.federation.is_none() {
             true => Model::load(&folder.checkpoint())?,
-            false => model::build(config.model.get_ref(), base, &split, config.seed)?,
+            false => model::build(&config.model, document.base(), &split, config.seed)?,
         };
         if let Some(federation) = &config.federation {
             let run = Run {
                 config: &config,
-                federation: federation.get_ref(),
+                federation,
                 folder: &folder,
-                text: &text,
+                document,
                 resume,
-                most_rounds: usize::MAX,
-                in_grid: false,
+                most_rounds: call.most_rounds,
+                in_grid: call.in_grid,
                 quiet: self.json,
             };
-            return self.show(&run.run(&model, split)?);
+            return run.run(&model, split);
         }
         let experiment = Experiment {
             classes: model::classes(&model, &split)?,
@@ -142,59 +168,15 @@ impl Train {
             folder: &folder,
             split,
         };
-        let summary = experiment.run(&mut model, &text, resume)?;
-        self.show(&summary)
+        experiment.run(&mut model, document, resume)
     }
 
-    /// One run of a grid, in a folder of its own; one that is finished or was cut short goes on from there.
-    fn run_cell(
-        &self,
-        config: &Config,
-        text: &str,
-        runs: &Path,
-        name: &str,
-        most_rounds: usize,
-    ) -> Result<Value> {
-        let folder = Folder::new(runs, if name.is_empty() { "all" } else { name });
-        let standing = if self.force {
-            Standing::Empty
-        } else {
-            folder.standing()?
-        };
-        let resume = match standing {
-            Standing::Finished(summary) => {
-                self.check_same(config, &folder)?;
-                return Ok(summary);
-            }
-            Standing::Unfinished => {
-                self.check_same(config, &folder)?;
-                true
-            }
-            Standing::Empty => false,
-        };
-        let base = self.config.parent().unwrap_or(Path::new(""));
-        let split = data::load(config.data.get_ref(), text, base, config.seed)?;
-        let model = model::build(config.model.get_ref(), base, &split, config.seed)?;
-        let federation = config.federation.as_ref();
-        let federation = federation.ok_or_else(|| Misuse("a [grid] goes with a [federation]".into()))?;
-        let run = Run {
-            config,
-            federation: federation.get_ref(),
-            folder: &folder,
-            text,
-            resume,
-            most_rounds,
-            in_grid: true,
-            quiet: self.json,
-        };
-        run.run(&model, split)
-    }
-
-    /// Detectors, one per node. They are fitted in seconds, so a run that was cut short is simply done again.
-    fn watch(&self) -> Result<()> {
+    /// Detectors, one per node.
+    fn watch(&self, document: &Document) -> Result<()> {
         crate::watch::run(&crate::watch::Request {
-            config: &self.config,
+            document,
             runs: &self.runs,
+            start: StartMode::of(self.resume, self.force),
             compare: &[],
             ablation: false,
             both_splits: false,
@@ -205,75 +187,31 @@ impl Train {
         })
     }
 
-    /// A run goes on only as it began, or its result would be that of no configuration.
-    fn check_same(&self, config: &Config, folder: &Folder) -> Result<()> {
-        let before = Config::parse(&folder.config_text()?);
-        match before.as_ref() == Ok(config) {
-            true => Ok(()),
-            false => Err(Misuse(format!(
-                "{} differs from the configuration in {} with which the run began; restore it, set another `name`, or \
-                 start anew with --force",
-                self.config.display(),
-                folder.path().display()
-            ))
-            .into()),
-        }
-    }
-
     fn show(&self, summary: &Value) -> Result<()> {
         let mut out = std::io::stdout().lock();
         if self.json {
             return Ok(writeln!(out, "{summary}")?);
         }
-        if !summary["tally"].is_null() {
-            return Ok(federated::show(summary, &mut out)?);
+        match summary["tally"].is_null() {
+            true => Ok(summary::show(summary, &mut out)?),
+            false => Ok(federated::show(summary, &mut out)?),
         }
-        let number = |key: &str| summary[key].as_f64().unwrap_or(f64::NAN);
-        writeln!(
-            out,
-            "Accuracy {:.2} % and loss {:.5} on {} rows.",
-            100.0 * number("accuracy"),
-            number("loss"),
-            summary["measured_on"].as_str().unwrap_or("unknown"),
-        )?;
-        let early = if summary["stopped_early"] == true {
-            ", stopped early"
-        } else {
-            ""
-        };
-        writeln!(
-            out,
-            "{} epochs{early}, the best of them {}, in {:.1} s; {} parameters.",
-            summary["epochs"],
-            summary["best_epoch"],
-            number("seconds"),
-            summary["parameters"],
-        )?;
-        writeln!(
-            out,
-            "Model: {}",
-            summary["model_file"].as_str().unwrap_or_default()
-        )?;
-        Ok(())
     }
 }
 
-fn occupied(folder: &Folder, help: &str) -> anyhow::Error {
-    Misuse(format!("{} holds {help}", folder.path().display())).into()
-}
-
 impl Experiment<'_> {
-    fn run(mut self, model: &mut Model, text: &str, resume: bool) -> Result<Value> {
+    fn run(mut self, model: &mut Model, document: &Document, resume: bool) -> Result<Value> {
         let done = model.progress().filter(|_| resume).map_or(0, |p| p.epoch);
         let data = self.split.train.digest();
         let (log, past) = match resume {
             true => {
-                let (log, past) = self.folder.go_on(done)?;
-                self.folder.check_data(past.data, data)?;
+                let log = self.folder.go_on()?;
+                let past = Past::until(done, &log)?;
+                check_data(self.folder, past.data, data)?;
                 log.write(&Resume { epoch: done })?;
                 (log, Some(past))
             }
-            false => (self.folder.begin(text)?, None),
+            false => (self.folder.begin(document)?, None),
         };
         let patience = self.config.train.early_stopping.map_or(usize::MAX, |p| p.get());
         let (mut record, mut stopping, mut over) = (Record::default(), EarlyStopping::new(patience), false);
@@ -292,10 +230,9 @@ impl Experiment<'_> {
         let summary = self.summary(&record)?;
         log.write(&End {
             epochs: record.epochs,
-            accuracy: &summary["accuracy"],
+            accuracy: summary.accuracy,
         })?;
-        self.folder.finish(&summary)?;
-        Ok(summary)
+        Ok(self.folder.finish(&summary)?)
     }
 
     fn fit(
@@ -312,7 +249,7 @@ impl Experiment<'_> {
         let pipeline = feed::pipeline(config, train, self.split.scale.clone(), self.augment.take(), log)?;
         let mut feed = PipelineFeed::start(pipeline, self.train_rows, from)?;
         if !resume {
-            let (plan, name) = (feed.plan(), model::title(config.model.get_ref()));
+            let (plan, name) = (feed.plan(), model::title(&config.model));
             log.write(&Start {
                 plan,
                 data,
@@ -349,47 +286,44 @@ impl Experiment<'_> {
     }
 
     /// What the best model is worth, measured on the file that was stored.
-    fn summary(&self, record: &Record) -> Result<Value> {
+    fn summary(&self, record: &Record) -> Result<Summary> {
         let path = self.folder.model();
         let best = Model::load(&path).context("cannot use the model that was just stored")?;
-        let measure = |rows: Option<&Rows>| -> Result<Value> {
-            let Some(data) = rows.map(Rows::data) else {
-                return Ok(Value::Null);
-            };
-            let (loss, accuracy) = (
-                best.evaluate(&data, Loss::CrossEntropy)?,
-                best.accuracy(&data, 1)?,
-            );
-            Ok(json!({ "loss": shortest(loss), "accuracy": shortest(accuracy), "rows": data.rows() }))
+        let measure = |rows: &Rows| -> Result<Judged> {
+            let data = rows.data();
+            Ok(Judged {
+                loss: shortest(best.evaluate(&data, Loss::CrossEntropy)?),
+                accuracy: shortest(best.accuracy(&data, 1)?),
+                rows: data.rows(),
+            })
         };
-        let test = measure(self.split.test.as_ref())?;
-        let validation = measure(self.split.validation.as_ref())?;
-        let (on, shown) = match test.is_null() {
-            false => ("test", &test),
-            true => ("validation", &validation),
+        let test = self.split.test.as_ref().map(measure).transpose()?;
+        let validation = self.split.validation.as_ref().map(measure).transpose()?;
+        let (measured_on, shown) = match test {
+            Some(_) => ("test", test),
+            None => ("validation", validation),
         };
         let config = self.config;
-        let mut summary = json!({
-            "name": self.folder.path().file_name().map(|n| n.to_string_lossy()),
-            "model": model::title(config.model.get_ref()),
-            "model_file": path.display().to_string(),
-            "seed": config.seed,
-            "parameters": best.layout().len(),
-            "classes": self.classes,
-            "rows": self.train_rows,
-            "accuracy": shown["accuracy"],
-            "loss": shown["loss"],
-            "measured_on": on,
-            "test": test,
-            "validation": validation,
-            "training_loss": shortest(record.loss),
-            "epochs": record.epochs,
-            "best_epoch": record.best_epoch,
-            "stopped_early": record.epochs < config.train.epochs.get(),
-            "seconds": record.seconds,
-        });
-        self.split.preparation.record(self.folder, &mut summary)?;
-        Ok(summary)
+        Ok(Summary {
+            name: self.folder.name(),
+            model: model::title(&config.model),
+            model_file: path.display().to_string(),
+            seed: config.seed,
+            parameters: best.layout().len(),
+            classes: self.classes,
+            rows: self.train_rows,
+            accuracy: shown.map(|judged| judged.accuracy),
+            loss: shown.map(|judged| judged.loss),
+            measured_on,
+            test,
+            validation,
+            training_loss: shortest(record.loss),
+            epochs: record.epochs,
+            best_epoch: record.best_epoch,
+            stopped_early: record.epochs < config.train.epochs.get(),
+            seconds: record.seconds,
+            prepared: self.split.preparation.record(self.folder)?,
+        })
     }
 }
 

@@ -3,17 +3,16 @@
 use std::path::Path;
 
 use anyhow::{Result, ensure};
-use synod_nn::{Model, zoo};
+use synod_nn::{Model, ModelChoice, zoo};
 
 use super::Misuse;
-use super::config::ModelConfig;
 use super::data::Split;
 
 /// More parameters than this are taken for a mistake in the configuration or the labels.
 const MOST_PARAMETERS: usize = 1 << 28;
 
 /// Makes or loads the model that the configuration names.
-pub(super) fn build(config: &ModelConfig, base: &Path, split: &Split, seed: u64) -> Result<Model> {
+pub(super) fn build(config: &ModelChoice, base: &Path, split: &Split, seed: u64) -> Result<Model> {
     if let Some(path) = &config.file {
         return Ok(Model::load(&base.join(path))?);
     }
@@ -37,7 +36,7 @@ pub(super) fn build(config: &ModelConfig, base: &Path, split: &Split, seed: u64)
 }
 
 /// What the model is called in the summary.
-pub(super) fn title(config: &ModelConfig) -> String {
+pub(super) fn title(config: &ModelChoice) -> String {
     let file = config.file.as_ref().map(|f| f.display().to_string());
     config
         .zoo

@@ -3,13 +3,13 @@
 use std::thread;
 
 use anyhow::{Context, Result, ensure};
-use serde_json::{Value, json};
+use serde::Serialize;
 use synod_core::parallel::try_in_order;
+use synod_runs::{COMPONENTS, Folder};
 use synod_sums::{ColumnMoments, ColumnScaling, Components, CrossMoments, Edges, Histograms};
 
 use super::config::{DataConfig, Standardise};
 use super::data::Rows;
-use super::folder::{COMPONENTS, Folder};
 
 /// Parts into which a bin with a quartile in it is cut from pass to pass.
 const BINS: usize = 64;
@@ -78,20 +78,50 @@ pub(super) struct Preparation {
 }
 
 impl Preparation {
-    /// Adds to the summary, and to the run directory, what whoever uses the model has to do to its inputs.
-    pub(super) fn record(&self, folder: &Folder, summary: &mut Value) -> Result<()> {
-        summary["scale"] = json!({ "subtract": self.scale.centre, "divide_by": self.scale.spread });
-        if let Some(components) = &self.components {
+    /// Writes into the run directory, and gives for the summary, what whoever uses the model has to do to its inputs.
+    pub(super) fn record(&self, folder: &Folder) -> Result<Prepared> {
+        let components = self.components.as_ref().map(|components| -> Result<Projected> {
             folder.write(COMPONENTS, &serde_json::to_string(components)?)?;
-            summary["components"] = json!({
-                "file": folder.path().join(COMPONENTS).display().to_string(),
-                "count": components.directions().len(),
-                "shares": components.shares(),
-                "variance_kept": components.shares().iter().sum::<f64>(),
-            });
-        }
-        Ok(())
+            Ok(Projected {
+                file: folder.path().join(COMPONENTS).display().to_string(),
+                count: components.directions().len(),
+                shares: components.shares().to_vec(),
+                variance_kept: components.shares().iter().sum::<f64>(),
+            })
+        });
+        Ok(Prepared {
+            scale: Scaled {
+                subtract: self.scale.centre.clone(),
+                divide_by: self.scale.spread.clone(),
+            },
+            components: components.transpose()?,
+        })
     }
+}
+
+/// What inputs need before the model sees them, as a summary says it.
+#[derive(Serialize)]
+pub(super) struct Prepared {
+    scale: Scaled,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    components: Option<Projected>,
+}
+
+/// Per column, or one number for all.
+#[derive(Serialize)]
+struct Scaled {
+    subtract: Vec<f32>,
+    divide_by: Vec<f32>,
+}
+
+/// Principal components that took the place of columns.
+#[derive(Serialize)]
+struct Projected {
+    file: String,
+    count: usize,
+    /// The share of the variance that each keeps.
+    shares: Vec<f64>,
+    variance_kept: f64,
 }
 
 /// The first `count` principal components of rows.

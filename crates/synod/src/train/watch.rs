@@ -3,10 +3,10 @@
 use std::num::NonZeroUsize;
 
 use synod_nn::{Callback, EpochReport, Error, Flow, Model};
+use synod_runs::{Folder, Log};
 
 use super::data::Rows;
 use super::events::Epoch;
-use super::folder::{Folder, Log};
 
 /// Watches training. The test rows are measured to be shown; nothing is chosen by them.
 pub(super) struct Watch<'a> {

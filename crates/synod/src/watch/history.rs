@@ -5,46 +5,40 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use synod_detect::{Error, History};
 use synod_evaluate::{Split, SplitKind};
-use synod_synthetic::{Cluster, ClusterOptions};
+use synod_synthetic::{Cluster, ClusterOptions, JudgedBy};
+use synod_telemetry::config::{FileChoice, FileKind, FilePatterns};
 use synod_telemetry::sources::{Table, records};
 use synod_telemetry::{Frame, Truth, load_glob};
 
-use super::config::{Config, Judged, Kind, beside};
+use super::config::{Config, Data, beside};
 use crate::train::Misuse;
 
-/// The history a configuration describes, and how its windows are divided; with another kind of split if one is given.
+/// The history a configuration describes, and how its windows are divided; with another kind of split if one is given. Patterns
+/// of files are relative to `base`.
 pub(crate) fn open(
     config: &Config,
-    path: &Path,
+    base: &Path,
     other: Option<SplitKind>,
 ) -> Result<(Box<dyn History>, String)> {
-    let split = config.split.unwrap_or_default();
+    let (seed, split) = (config.seed, config.split);
     let split = other.map_or(split, |kind| Split { kind, ..split });
-    // Before hours of data are read or generated.
-    split.check().map_err(|e| Misuse(e.to_string()))?;
-    if config.data.get_ref().kind != Kind::Synthetic {
-        let files = Files::of(config, path, split)?;
-        let split = files.split();
-        return Ok((Box::new(files), split));
-    }
-    let (data, usual) = (config.data.get_ref(), ClusterOptions::default());
-    let options = ClusterOptions {
-        nodes: data.nodes.unwrap_or(usual.nodes),
-        days: data.days.unwrap_or(usual.days),
-        seed: config.seed,
-        anomalies: data.anomalies.unwrap_or(usual.anomalies),
-        drift: data.drift.unwrap_or(usual.drift),
-        heterogeneity: data.heterogeneity.unwrap_or(usual.heterogeneity),
-        ..usual
+    let cluster = match &config.data {
+        Data::Files(choice) => {
+            let files = NodeFiles::of(choice, base, split, seed)?;
+            let split = files.split();
+            return Ok((Box::new(files), split));
+        }
+        Data::Synthetic(cluster) => cluster,
     };
-    let cluster = Cluster::new(options).map_err(|e| Misuse(e.to_string()))?;
-    let seed = config.seed;
-    let judged = data.truth;
+    let options = ClusterOptions {
+        seed,
+        ..cluster.options.clone()
+    };
     let history = Synthetic {
-        cluster,
+        cluster: Cluster::new(options).map_err(|e| Misuse(e.to_string()))?,
         split,
         seed,
-        judged,
+        judged: cluster.truth,
     };
     Ok((Box::new(history), split.describe()))
 }
@@ -54,7 +48,7 @@ struct Synthetic {
     cluster: Cluster,
     split: Split,
     seed: u64,
-    judged: Judged,
+    judged: JudgedBy,
 }
 
 impl History for Synthetic {
@@ -65,7 +59,7 @@ impl History for Synthetic {
     fn node(&self, index: usize) -> synod_detect::Result<(Frame, Frame, Vec<String>)> {
         let frame = self.cluster.node(index).map_err(Error::outside)?;
         let (train, mut test) = self.split.apply(&frame, self.seed.wrapping_add(index as u64))?;
-        if self.judged == Judged::Exact {
+        if self.judged == JudgedBy::Exact {
             let mut truth = self
                 .cluster
                 .exact_truth(index, test.times())
@@ -90,7 +84,7 @@ impl History for Synthetic {
 }
 
 /// Files of one node each, split already or to be split.
-struct Files {
+struct NodeFiles {
     nodes: Vec<Source>,
     train: Table,
     test: Table,
@@ -103,42 +97,33 @@ enum Source {
     Whole(PathBuf),
 }
 
-impl Files {
+impl NodeFiles {
     /// The files a configuration names.
-    fn of(config: &Config, path: &Path, split: Split) -> Result<Files> {
-        let data = config.data.get_ref();
+    fn of(choice: &FileChoice, base: &Path, split: Split, seed: u64) -> Result<NodeFiles> {
         let find = |pattern: &str| -> Result<Vec<PathBuf>> {
-            let files = load_glob(&beside(path, pattern).to_string_lossy())?;
+            let files = load_glob(&beside(base, pattern).to_string_lossy())?;
             match files.iter().find(|file| !records::is_record(file)) {
-                Some(other) if data.kind == Kind::Record => bail!(
+                Some(other) if choice.kind == FileKind::Record => bail!(
                     "{} is no record file; name its kind in [data], or make record files with synod import",
                     other.display()
                 ),
                 _ => Ok(files),
             }
         };
-        let table = Table {
-            time: data.time.clone(),
-            label: data.label.clone(),
-            include: data.include.clone(),
-            exclude: data.exclude.clone(),
-            step: data.step,
+        let nodes = match &choice.files {
+            FilePatterns::Divided { train, test } => pair(find(train)?, find(test)?)?,
+            FilePatterns::Whole(whole) => find(whole)?.into_iter().map(Source::Whole).collect(),
         };
-        let nodes = match (&data.train, &data.test, &data.path) {
-            (Some(train), Some(test), _) => pair(find(train)?, find(test)?)?,
-            (_, _, Some(whole)) => find(whole)?.into_iter().map(Source::Whole).collect(),
-            _ => bail!("the configuration names no files"),
-        };
-        Ok(Files {
+        Ok(NodeFiles {
             nodes,
             // Training files need no labels; if they have them, they are used.
             train: Table {
                 label: None,
-                ..table.clone()
+                ..choice.table.clone()
             },
-            test: table,
+            test: choice.table.clone(),
             split,
-            seed: config.seed,
+            seed,
         })
     }
 
@@ -168,7 +153,7 @@ fn pair(train: Vec<PathBuf>, test: Vec<PathBuf>) -> Result<Vec<Source>> {
     Ok(nodes)
 }
 
-impl History for Files {
+impl History for NodeFiles {
     fn nodes(&self) -> usize {
         self.nodes.len()
     }

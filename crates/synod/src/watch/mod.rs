@@ -1,19 +1,25 @@
 //! `synod backtest`, and `synod train` on a configuration of what to watch.
 
 mod choice;
-pub(crate) mod config;
+mod config;
+mod events;
 mod federation;
 mod history;
+mod kept;
 mod page;
+mod plan;
 mod progress;
+mod results;
 mod run;
 mod score;
 mod table;
+mod trials;
 
 use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
+use synod_runs::{Document, StartMode};
 
 pub(crate) use run::{Request, run};
 pub(crate) use score::ScoreCommand;
@@ -28,7 +34,10 @@ pub(crate) use score::ScoreCommand;
   synod backtest experiments/federated-synthetic.toml         nodes that learn alone and together
   synod backtest experiments/m100.toml --nodes --json | jq '.arms[0].mean.f1'
 
-The run directory gets config.toml, results.json, alarms.jsonl and report.html. docs/watch.md lists all settings.
+The run directory, NAME-backtest (or -ablation, -splits) beside that of synod train, gets config.toml, results.json,
+alarms.jsonl and report.html.
+A [grid] in the file runs every combination of its lists, such as alarm.percentile = [95, 98, 99]; a second call
+goes on where the first stopped. docs/watch.md lists all settings.
 Exit codes: 0 success, 1 failure, 2 a mistake in the call or the file.")]
 pub(crate) struct BacktestCommand {
     /// What to watch, as a TOML file.
@@ -48,6 +57,9 @@ pub(crate) struct BacktestCommand {
     /// Where run directories go.
     #[arg(long, default_value = "runs")]
     runs: PathBuf,
+    /// Start anew, over an earlier backtest of the same name.
+    #[arg(long)]
+    force: bool,
     /// Threads; nodes are shared among them.
     #[arg(long)]
     threads: Option<usize>,
@@ -59,8 +71,9 @@ pub(crate) struct BacktestCommand {
 impl BacktestCommand {
     pub(crate) fn run(&self) -> Result<()> {
         run(&Request {
-            config: &self.config,
+            document: &Document::read(&self.config)?,
             runs: &self.runs,
+            start: StartMode::of(false, self.force),
             compare: &self.compare,
             ablation: self.ablation,
             both_splits: self.both_splits,
@@ -70,11 +83,4 @@ impl BacktestCommand {
             keep_models: false,
         })
     }
-}
-
-/// Whether a configuration describes what to watch, rather than a classifier.
-pub(crate) fn is_ours(text: &str) -> bool {
-    let table: Option<toml::Table> = toml::from_str(text).ok();
-    let has = |key: &str| table.as_ref().is_some_and(|t| t.contains_key(key));
-    !has("model") && (has("detector") || has("alarm") || has("split"))
 }

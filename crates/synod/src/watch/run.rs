@@ -1,121 +1,271 @@
 //! Fits, scores, judges, and writes what came of it.
 
-use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use anyhow::{Context, Result};
-use serde_json::json;
-use synod_detect::{AlarmBudget, Alone, History, Recipe};
-use synod_evaluate::{Backtest, SplitKind};
+use anyhow::Result;
+use serde_json::Value;
+use synod_core::config::Mistake;
+use synod_detect::History;
+use synod_runs::{Document, Folder, Grid, NodeModels, RunStanding, StartMode};
 
-use super::config::{Config, Judged, Kind};
-use super::progress::Progress;
+use super::config::Config;
+use super::events::{End, Resume, Start};
+use super::plan::{Plan, plans};
+use super::results::{ArmResults, Results};
 use super::table::{self, Arm};
-use super::{federation, history, page};
-use crate::train::Misuse;
+use super::{federation, history, page, trials};
 
 /// What is asked of a run.
 pub(crate) struct Request<'a> {
-    pub(crate) config: &'a Path,
+    pub(crate) document: &'a Document,
     pub(crate) runs: &'a Path,
+    pub(crate) start: StartMode,
     pub(crate) compare: &'a [String],
     pub(crate) ablation: bool,
     pub(crate) both_splits: bool,
     pub(crate) threads: Option<usize>,
     pub(crate) nodes: bool,
     pub(crate) json: bool,
+    /// Whether detectors stay in the folder. Runs that keep none have folders of their own beside those that do.
     pub(crate) keep_models: bool,
 }
 
-/// The percentile at which detectors for comparison give alarms.
-const COMPARED_AT: f64 = 98.0;
-
-/// One arm to be run.
-struct Plan {
-    name: String,
-    recipe: Recipe,
-    alarm: AlarmBudget,
-    split: Option<SplitKind>,
-    /// Whether nodes also learn together, if the configuration has it so.
-    federated: bool,
-}
-
-pub(crate) fn run(request: &Request<'_>) -> Result<()> {
-    let (config, text) = Config::read(request.config)?;
-    let name = config.run_name(request.config)?;
-    let folder = request.runs.join(&name);
-    let (nodes, split) = history::open(&config, request.config, None)?;
-    let alarm = config.alarm().map_err(|(_, e)| Misuse(e))?;
-    let mut arms: Vec<Arm> = vec![];
-    for plan in plans(request, &config, alarm)? {
-        let other = match plan.split {
-            None => None,
-            Some(_) => Some(history::open(&config, request.config, plan.split)?.0),
-        };
-        let evidence = arms.is_empty() && other.is_none();
-        let nodes = other.as_deref().unwrap_or(&*nodes);
-        let shift = arms.len();
-        match (&config.federation, plan.federated) {
-            (Some(federation), true) => {
-                let prefix = if plan.split.is_some() {
-                    format!("{} ", plan.name)
-                } else {
-                    String::new()
-                };
-                let backtest = backtest(&plan, request.threads, evidence);
-                let found = federation::arms(federation.get_ref(), &plan.recipe, &backtest, nodes, &prefix)?;
-                arms.extend(found.into_iter().map(|arm| Arm {
-                    against: arm.against.map(|i| i + shift),
-                    ..arm
-                }));
-            }
-            _ => arms.push(one(&plan, nodes, request.threads, evidence)?),
+impl Request<'_> {
+    /// The folder of a run. What is only tried has folders of its own, so that it never comes near detectors in use.
+    fn folder(&self, name: &str) -> String {
+        match (self.keep_models, self.ablation, self.both_splits) {
+            (true, ..) => name.to_owned(),
+            (_, true, _) => format!("{name}-ablation"),
+            (_, _, true) => format!("{name}-splits"),
+            _ => format!("{name}-backtest"),
         }
     }
-    let comparisons = table::comparisons(&arms);
-    let label = label_rule(&config);
-    let document = json!({
-        "name": name,
-        "seed": config.seed,
-        "detector": config.detector(),
-        "split": if request.both_splits { "both, one arm each" } else { &split },
-        "label": label,
-        "arms": table::json(&arms, &comparisons),
-    });
-    write_folder(&folder, &text, &document, &arms, request.keep_models)?;
-    let context = page::Context {
-        name: &name,
-        config: &text,
-        split: &split,
-        label_rule: &label,
-        seed: config.seed,
-        budget: alarm,
+}
+
+/// A run whose configuration is read.
+struct Run<'a> {
+    request: &'a Request<'a>,
+    document: &'a Document,
+    config: Config,
+    name: String,
+    folder: Folder,
+    /// Whether what came of it is shown, and not only stored.
+    shown: bool,
+}
+
+/// Runs what a configuration describes or, if it has a grid, every trial of it.
+pub(crate) fn run(request: &Request<'_>) -> Result<()> {
+    let document = request.document;
+    let name = document.name()?;
+    let runs = request.runs.join(request.folder(&name));
+    let Some(grid) = Grid::of(document)? else {
+        one(request, document, &name, &runs, request.start, true)?;
+        return Ok(());
     };
-    let report = page::report(&context, &arms, &comparisons, &*nodes)?;
-    let page = synod_insight::report::page(&report);
-    put(&folder.join("report.html"), page.as_bytes())?;
+    if request.ablation || request.both_splits || !request.compare.is_empty() {
+        let problem = "a [grid] is run as it stands; leave --compare, --ablation and --both-splits out";
+        return Err(document.refuse(&Mistake::at("grid", problem)).into());
+    }
+    let start = StartMode::of(true, request.start == StartMode::Force);
+    // Whatever is wrong in one of them is said before the first is run.
+    for trial in grid.all()? {
+        Config::of(&trial.document)?;
+    }
+    let results = grid.run::<anyhow::Error>(&runs, &mut |trial, folder| {
+        eprintln!("{}", trial.name);
+        one(request, &trial.document, &trial.name, folder, start, false)
+    })?;
+    let found = trials::document(&name, &results);
     let mut out = std::io::stdout().lock();
-    if request.json {
-        return Ok(writeln!(out, "{document}")?);
+    match request.json {
+        true => Ok(writeln!(out, "{found}")?),
+        false => trials::print(&grid, &found, &mut out),
     }
-    let seed = config.seed;
-    match request.both_splits {
-        true => writeln!(out, "{name}: label {label}; seed {seed}; alarm {alarm}\n")?,
-        false => writeln!(
-            out,
-            "{name}: split {split}; label {label}; seed {seed}; alarm {alarm}\n"
-        )?,
+}
+
+/// One run, from its beginning or from where it was cut short, or what it came to before.
+fn one(
+    request: &Request<'_>,
+    document: &Document,
+    name: &str,
+    folder: &Path,
+    start: StartMode,
+    shown: bool,
+) -> Result<Value> {
+    let run = Run {
+        config: Config::of(document)?,
+        folder: Folder::hold(folder)?,
+        name: name.to_owned(),
+        request,
+        document,
+        shown,
+    };
+    match run.folder.enter(start, document)? {
+        RunStanding::Finished(found) => run.show_again(found),
+        RunStanding::Unfinished => run.run(true),
+        RunStanding::Empty => run.run(false),
     }
-    table::print(&mut out, &arms, request.nodes)?;
-    if let Some(above) = arms.first().and_then(|arm| table::above_budget(arm, alarm)) {
-        writeln!(out, "{above}")?;
+}
+
+impl Run<'_> {
+    fn run(&self, resume: bool) -> Result<Value> {
+        let (request, config) = (self.request, &self.config);
+        let (nodes, split) = history::open(config, self.document.base(), None)?;
+        let plans = plans(request, config)?;
+        let log = match resume {
+            true => self.folder.go_on()?,
+            false => self.folder.begin(self.document)?,
+        };
+        let digest = self.document.digest();
+        match resume {
+            true => log.write(&Resume { nodes: nodes.nodes() })?,
+            false => log.write(&Start {
+                config: digest,
+                detector: &config.detector,
+                seed: config.seed,
+                nodes: nodes.nodes(),
+                split: &split,
+            })?,
+        }
+        let models = match request.keep_models {
+            true => Some(NodeModels::new(&self.folder, &log, digest)?),
+            false => None,
+        };
+        let arms = self.arms(&plans, &*nodes, models.as_ref())?;
+        models.map_or(Ok(()), NodeModels::finish)?;
+        let found = self.write(&arms, &*nodes, &split)?;
+        let alarms = arms.iter().take(1).flat_map(|arm| &arm.outcome.nodes);
+        log.write(&End {
+            arms: arms.len(),
+            alarms: alarms.map(|node| node.events.len()).sum(),
+        })?;
+        Ok(found)
     }
-    table::differences(&mut out, &comparisons)?;
-    if request.both_splits && config.federation.is_none() {
-        writeln!(out, "{}", splits(&arms))?;
+
+    fn arms(&self, plans: &[Plan], nodes: &dyn History, models: Option<&NodeModels<'_>>) -> Result<Vec<Arm>> {
+        let mut arms: Vec<Arm> = vec![];
+        for plan in plans {
+            let other = match plan.split {
+                None => None,
+                Some(_) => Some(history::open(&self.config, self.document.base(), plan.split)?.0),
+            };
+            let first = arms.is_empty();
+            let backtest = plan.backtest(self.request.threads, first && other.is_none());
+            let nodes = other.as_deref().unwrap_or(nodes);
+            let models = models.filter(|_| first);
+            let shift = arms.len();
+            let Some(ways) = self.config.federation.as_ref().filter(|_| plan.federated) else {
+                arms.push(plan.alone(nodes, &backtest, models)?);
+                continue;
+            };
+            let prefix = match plan.split {
+                Some(_) => format!("{} ", plan.name),
+                None => String::new(),
+            };
+            let found = federation::arms(ways, &plan.recipe, &backtest, nodes, &prefix, models)?;
+            arms.extend(found.into_iter().map(|arm| Arm {
+                against: arm.against.map(|i| i + shift),
+                ..arm
+            }));
+        }
+        Ok(arms)
     }
-    Ok(writeln!(out, "Report: {}", folder.join("report.html").display())?)
+
+    /// Writes the run's folder, the result last, and shows what came of it.
+    fn write(&self, arms: &[Arm], nodes: &dyn History, split: &str) -> Result<Value> {
+        let (request, config) = (self.request, &self.config);
+        let comparisons = table::comparisons(arms);
+        let label = config.label_rule();
+        let results = Results {
+            name: &self.name,
+            seed: config.seed,
+            detector: &config.detector,
+            split: if request.both_splits {
+                "both, one arm each"
+            } else {
+                split
+            },
+            label: &label,
+            arms: arms.iter().map(|arm| ArmResults::of(arm, &comparisons)).collect(),
+        };
+        let mut alarms = String::new();
+        for alarm in arms
+            .iter()
+            .take(1)
+            .flat_map(|arm| &arm.outcome.nodes)
+            .flat_map(|n| &n.events)
+        {
+            alarms += &serde_json::to_string(alarm)?;
+            alarms.push('\n');
+        }
+        self.folder.write("alarms.jsonl", &alarms)?;
+        let context = page::Context {
+            name: &self.name,
+            config: self.document.text(),
+            split,
+            label_rule: &label,
+            seed: config.seed,
+            budget: config.alarm,
+        };
+        let report = page::report(&context, arms, &comparisons, nodes)?;
+        self.folder
+            .write("report.html", &synod_insight::report::page(&report))?;
+        let found = self.folder.finish_with_results(&results)?;
+        let mut out = std::io::stdout().lock();
+        match (self.shown, request.json) {
+            (false, _) => {}
+            (true, true) => writeln!(out, "{found}")?,
+            (true, false) => self.print(arms, &comparisons, split, &mut out)?,
+        }
+        Ok(found)
+    }
+
+    fn print(
+        &self,
+        arms: &[Arm],
+        comparisons: &[table::Comparison<'_>],
+        split: &str,
+        out: &mut dyn Write,
+    ) -> Result<()> {
+        let (name, config, request) = (&self.name, &self.config, self.request);
+        let (seed, alarm, label) = (config.seed, config.alarm, config.label_rule());
+        match request.both_splits {
+            true => writeln!(out, "{name}: label {label}; seed {seed}; alarm {alarm}\n")?,
+            false => writeln!(
+                out,
+                "{name}: split {split}; label {label}; seed {seed}; alarm {alarm}\n"
+            )?,
+        }
+        table::print(out, arms, request.nodes)?;
+        if let Some(above) = arms.first().and_then(|arm| table::above_budget(arm, alarm)) {
+            writeln!(out, "{above}")?;
+        }
+        table::differences(out, comparisons)?;
+        if request.both_splits && config.federation.is_none() {
+            writeln!(out, "{}", splits(arms))?;
+        }
+        self.place(out)
+    }
+
+    /// What a finished run came to.
+    fn show_again(&self, found: Value) -> Result<Value> {
+        let mut out = std::io::stdout().lock();
+        match (self.shown, self.request.json) {
+            (false, _) => {}
+            (true, true) => writeln!(out, "{found}")?,
+            (true, false) => {
+                writeln!(out, "{} is finished; --force runs it anew.", self.name)?;
+                self.place(&mut out)?;
+            }
+        }
+        Ok(found)
+    }
+
+    fn place(&self, out: &mut dyn Write) -> Result<()> {
+        let report = self.folder.path().join("report.html");
+        Ok(writeln!(out, "Report: {}", report.display())?)
+    }
 }
 
 /// Why the two splits differ, with what they gave.
@@ -134,132 +284,4 @@ fn splits(arms: &[Arm]) -> String {
         rate(0),
         rate(1)
     )
-}
-
-fn plans(request: &Request<'_>, config: &Config, alarm: AlarmBudget) -> Result<Vec<Plan>> {
-    let recipe = config.recipe().map_err(Misuse)?;
-    let plan = |name: &str, recipe: Recipe, alarm: AlarmBudget| Plan {
-        name: name.to_owned(),
-        recipe,
-        alarm,
-        split: None,
-        federated: false,
-    };
-    let compared = AlarmBudget::Percentile(COMPARED_AT);
-    if request.both_splits {
-        let kinds = [
-            ("random", SplitKind::Random),
-            ("chronological", SplitKind::Chronological),
-        ];
-        let with = |(name, kind): (&str, SplitKind)| Plan {
-            split: Some(kind),
-            federated: true,
-            ..plan(name, recipe.clone(), alarm)
-        };
-        return Ok(kinds.into_iter().map(with).collect());
-    }
-    let mut plans = vec![Plan {
-        federated: !request.ablation,
-        ..plan("local", recipe.clone(), alarm)
-    }];
-    for other in request.compare {
-        let recipe = Recipe::named(other, config.seed).map_err(|e| Misuse(e.to_string()))?;
-        plans.push(plan(other, recipe, compared));
-    }
-    if request.ablation {
-        plans.extend(
-            recipe
-                .ablations()
-                .into_iter()
-                .map(|(name, recipe)| plan(name, recipe, alarm)),
-        );
-        plans.push(plan("threshold at the 98th percentile", recipe, compared));
-        for baseline in ["pca", "paper"] {
-            let recipe = Recipe::named(baseline, config.seed).map_err(|e| Misuse(e.to_string()))?;
-            plans.push(plan(baseline, recipe, compared));
-        }
-    }
-    Ok(plans)
-}
-
-fn backtest(plan: &Plan, asked: Option<usize>, evidence: bool) -> Backtest {
-    Backtest {
-        alarm: plan.alarm,
-        threads: threads(asked),
-        evidence,
-    }
-}
-
-fn one(plan: &Plan, nodes: &dyn History, asked: Option<usize>, evidence: bool) -> Result<Arm> {
-    let progress = Progress::new(&plan.name, nodes.nodes());
-    let backtest = backtest(plan, asked, evidence);
-    let mut outcomes = backtest.run(nodes, &Alone(plan.recipe.clone()), &|| progress.step())?;
-    progress.finish();
-    let outcome = outcomes.remove(0);
-    for (index, problem) in &outcome.failed {
-        eprintln!("synod: {}: node {index} was left out: {problem}", plan.name);
-    }
-    Ok(Arm {
-        name: plan.name.clone(),
-        alarm: plan.alarm.to_string(),
-        outcome,
-        against: None,
-        choices: vec![],
-    })
-}
-
-fn label_rule(config: &Config) -> String {
-    let data = config.data.get_ref();
-    match &data.label {
-        None if data.kind == Kind::Synthetic && data.truth == Judged::Exact => {
-            "the injected faults themselves".to_owned()
-        }
-        None if data.kind == Kind::Synthetic => "what operators noted: late, sometimes false".to_owned(),
-        Some(label) => format!("{label} > 0"),
-        None => "none".to_owned(),
-    }
-}
-
-fn threads(asked: Option<usize>) -> usize {
-    let all = || std::thread::available_parallelism().map_or(1, usize::from);
-    asked.unwrap_or_else(all)
-}
-
-/// Writes the run directory; every file is whole or absent.
-fn write_folder(
-    folder: &Path,
-    config: &str,
-    document: &serde_json::Value,
-    arms: &[Arm],
-    keep_models: bool,
-) -> Result<()> {
-    let creating = || format!("cannot create the run directory {}", folder.display());
-    fs::create_dir_all(folder).with_context(creating)?;
-    put(&folder.join("config.toml"), config.as_bytes())?;
-    put(
-        &folder.join("results.json"),
-        serde_json::to_string_pretty(document)?.as_bytes(),
-    )?;
-    let Some(local) = arms.first() else {
-        return Ok(());
-    };
-    let mut alarms = String::new();
-    for alarm in local.outcome.nodes.iter().flat_map(|n| &n.events) {
-        alarms += &serde_json::to_string(alarm)?;
-        alarms.push('\n');
-    }
-    put(&folder.join("alarms.jsonl"), alarms.as_bytes())?;
-    if keep_models {
-        let models = folder.join("models");
-        fs::create_dir_all(&models).with_context(creating)?;
-        for node in &local.outcome.nodes {
-            node.model
-                .save(models.join(format!("{}.safetensors", node.node)))?;
-        }
-    }
-    Ok(())
-}
-
-fn put(path: &Path, bytes: &[u8]) -> Result<()> {
-    synod_core::files::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
 }

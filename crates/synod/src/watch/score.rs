@@ -12,10 +12,10 @@ use serde_json::json;
 use synod_core::time::Timestamp;
 use synod_core::{Frame, NodeId, files};
 use synod_detect::{Alarm, AlarmBudget, Calibrator, Change, Monitor, NodeModel, Standing};
+use synod_runs::Document;
 use synod_telemetry::sources::Table;
 
 use super::config::Config;
-use crate::train::Misuse;
 
 /// Scores new windows with detectors that `synod train` left in a run directory, and explains the alarms.
 #[derive(Args)]
@@ -74,15 +74,12 @@ struct Found {
 
 impl ScoreCommand {
     pub(crate) fn run(&self) -> Result<ExitCode> {
-        let (config, _) = Config::read(&self.run.join("config.toml"))?;
-        let budget = config.alarm().map_err(|(_, e)| Misuse(e))?;
-        let data = config.data.get_ref();
+        let config = Config::of(&Document::read(self.run.join("config.toml"))?)?;
+        let (budget, data) = (config.alarm, config.table());
         let table = Table {
-            time: data.time.clone(),
             label: None,
-            include: data.include.clone(),
-            exclude: data.exclude.iter().cloned().chain(data.label.clone()).collect(),
-            step: data.step,
+            exclude: data.exclude.into_iter().chain(data.label).collect(),
+            ..data
         };
         let states = States::open(&self.run.join("state"), self.fresh)?;
         let mut out = std::io::stdout().lock();

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use serde_json::{Map, Value, json};
 use synod_detect::AlarmBudget;
 use synod_evaluate::{
     Bootstrap, Mean, Metrics, NodeResult, Outcome, beyond_chance, difference, mean_difference,
@@ -34,7 +33,7 @@ pub(crate) struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    fn count(&self, sign: f64) -> usize {
+    pub(super) fn count(&self, sign: f64) -> usize {
         let f1 = self.differences.values().filter_map(|metrics| metrics.f1);
         f1.filter(|f1| f1 * sign > 0.0).count()
     }
@@ -82,7 +81,7 @@ const DIFFERENCES: [(&str, &str, usize); 6] = [
 ];
 
 /// Prints what arms have over those they are compared with; nothing if there are none.
-pub(crate) fn differences(out: &mut impl Write, comparisons: &[Comparison<'_>]) -> std::io::Result<()> {
+pub(crate) fn differences(out: &mut dyn Write, comparisons: &[Comparison<'_>]) -> std::io::Result<()> {
     let wide = comparisons
         .iter()
         .map(|c| c.arm.name.len() + c.against.name.len() + 6)
@@ -155,7 +154,7 @@ fn figure(metrics: &Metrics, name: &str) -> Option<f64> {
 }
 
 /// Prints one line per arm and, if asked, one per node.
-pub(crate) fn print(out: &mut impl Write, arms: &[Arm], nodes: bool) -> std::io::Result<()> {
+pub(crate) fn print(out: &mut dyn Write, arms: &[Arm], nodes: bool) -> std::io::Result<()> {
     let wide = arms
         .iter()
         .flat_map(|a| a.outcome.nodes.iter().map(|n| n.node.len()).chain([a.name.len()]));
@@ -227,42 +226,4 @@ fn intervals(out: &mut dyn Write, mean: &Mean, wide: usize) -> std::io::Result<(
         write!(out, "{:>14}", range.unwrap_or_default())?;
     }
     writeln!(out)
-}
-
-/// The figures of all arms, as one document.
-pub(crate) fn json(arms: &[Arm], comparisons: &[Comparison<'_>]) -> Value {
-    let difference = |arm: &Arm| {
-        let found = comparisons.iter().find(|c| std::ptr::eq(c.arm, arm))?;
-        Some(json!({
-            "against": found.against.name,
-            "mean": found.mean,
-            "better": found.count(1.0),
-            "worse": found.count(-1.0),
-            "nodes": found.differences,
-        }))
-    };
-    let arm = |arm: &Arm| {
-        let nodes: Map<String, Value> = arm
-            .outcome
-            .nodes
-            .iter()
-            .map(|n| (n.node.clone(), json!(n.evaluation)))
-            .collect();
-        let mut document = json!({
-            "arm": arm.name,
-            "alarm": arm.alarm,
-            "steps": arm.outcome.nodes.iter().map(|n| n.model.steps()).max().unwrap_or(0),
-            "mean": arm.outcome.mean,
-            "nodes": nodes,
-            "failed": arm.outcome.failed.iter().map(|(_, e)| e).collect::<Vec<_>>(),
-        });
-        if let Some(difference) = difference(arm) {
-            document["difference"] = difference;
-        }
-        if !arm.choices.is_empty() {
-            document["choices"] = json!(arm.choices);
-        }
-        document
-    };
-    Value::Array(arms.iter().map(arm).collect())
 }

@@ -64,7 +64,7 @@ pub fn site(nodes: u64) -> TempDir {
 
 pub fn config(folder: &Path, more: &str) {
     let text = format!(
-        "name = \"site\"\nseed = 3\n[data]\nkind = \"csv\"\npath = \"n*.csv\"\nlabel = \"state\"\n{more}\n\
+        "kind = \"watch\"\nname = \"site\"\nseed = 3\n[data]\nkind = \"csv\"\npath = \"n*.csv\"\nlabel = \"state\"\n{more}\n\
          [split]\nkind = \"chronological\"\ntrain = 0.6\n[detector]\nkind = \"default\"\n\
          [alarm]\nbudget = \"2 per node-month\"\n"
     );

@@ -1,7 +1,7 @@
 //! A classifier trained by a federation that is simulated on this machine.
 
-mod config;
 mod curve;
+mod summary;
 
 use std::time::Instant;
 
@@ -12,15 +12,18 @@ use serde_json::{Value, json};
 use synod_core::Digest;
 use synod_federate::partition::{Measures, Partition, RowsToDivide as Labelled};
 use synod_federate::simulate::{ClientMeasure, Population, RoundReport, Simulation};
-use synod_federate::{ClientId, Plan};
+use synod_federate::{ClientId, FederationChoice, Plan};
 use synod_nn::{Data, Loss, Measured, Model};
+use synod_runs::{CLIENTS, Document, Folder, Log};
 
-pub(super) use self::config::FederationConfig;
 use self::curve::Curve;
+pub(super) use self::summary::show;
+use self::summary::{Spread, Summary};
 use super::config::Config;
 use super::data::{Rows, Split};
 use super::events::{FederationEnd, FederationResume, FederationStart, Judged, Round, recorded_digest};
-use super::folder::{CLIENTS, Folder, Log};
+use super::past::check_data;
+use super::scale::Prepared;
 use super::{Misuse, model, shortest};
 
 /// Clients that are judged one by one at the end.
@@ -64,9 +67,9 @@ struct Note {
 /// A run, and when another one has made it pointless to go on.
 pub(super) struct Run<'a> {
     pub(super) config: &'a Config,
-    pub(super) federation: &'a FederationConfig,
+    pub(super) federation: &'a FederationChoice,
     pub(super) folder: &'a Folder,
-    pub(super) text: &'a str,
+    pub(super) document: &'a Document,
     pub(super) resume: bool,
     /// Rounds after which another run had reached the target.
     pub(super) most_rounds: usize,
@@ -100,18 +103,14 @@ impl Run<'_> {
         let plan = Plan {
             loss: Loss::CrossEntropy,
             optimizer: config.train.optimizer(federation.rounds.get()),
-            batch: federation.batch(&config.train),
+            batch: federation.batch(config.train.batch.get()),
             itself: false,
         };
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = federation.threads.map_or(cores, |t| t.get());
-        let states = self.folder.path().join("clients");
-        if !self.resume && states.exists() {
-            std::fs::remove_dir_all(&states)
-                .with_context(|| format!("cannot remove {}", states.display()))?;
-        }
-        let settings = federation.settings(&config.train, config.seed);
-        let simulation = Simulation::new(&population, model, plan, settings, threads, Some(states))
+        let settings = federation.settings(config.train.epochs.get(), config.seed);
+        let memories = Some(self.folder.memories());
+        let simulation = Simulation::new(&population, model, plan, settings, threads, memories)
             .map_err(|e| Misuse(format!("[federation]: {e}")))?;
         let judge = match (&split.test, &split.validation) {
             _ if !simulation.has_one_model() => Judge::of_clients(federation)?,
@@ -130,14 +129,13 @@ impl Run<'_> {
         };
         let log = course.begin(measures.as_ref())?;
         let last = course.hold(&log)?;
-        let mut summary = course.summary(last, classes, measures)?;
-        split.preparation.record(self.folder, &mut summary)?;
+        let prepared = split.preparation.record(self.folder)?;
+        let summary = course.summary(last, classes, measures, prepared)?;
         log.write(&FederationEnd {
-            rounds: &summary["rounds"],
-            accuracy: &summary["accuracy"],
+            rounds: summary.rounds,
+            accuracy: summary.accuracy,
         })?;
-        self.folder.finish(&summary)?;
-        Ok(summary)
+        Ok(self.folder.finish(&summary)?)
     }
 }
 
@@ -150,7 +148,7 @@ enum Judge<'a> {
 }
 
 impl Judge<'_> {
-    fn of_clients(federation: &FederationConfig) -> Result<Judge<'static>> {
+    fn of_clients(federation: &FederationChoice) -> Result<Judge<'static>> {
         if federation.holdout > 0.0 {
             return Ok(Judge::Clients(judged(federation)));
         }
@@ -161,7 +159,7 @@ impl Judge<'_> {
 }
 
 /// The clients that are judged one by one.
-fn judged(federation: &FederationConfig) -> Vec<ClientId> {
+fn judged(federation: &FederationChoice) -> Vec<ClientId> {
     (0..(federation.clients.get() as u64).min(JUDGED))
         .map(ClientId)
         .collect()
@@ -179,19 +177,19 @@ impl Course<'_> {
     fn begin(&mut self, measures: Option<&Measures>) -> Result<Log> {
         let (run, data) = (self.run, self.note.data);
         if !run.resume {
-            let log = run.folder.begin(run.text)?;
+            let log = run.folder.begin(run.document)?;
             log.write(&FederationStart {
                 clients: run.federation.clients.get(),
                 partition: measures.map(ToString::to_string),
             })?;
             return Ok(log);
         }
-        let log = run.folder.go_on_from_state()?;
+        let log = run.folder.go_on()?;
         let note = self.simulation.restore(&run.folder.checkpoint())?;
         self.note = serde_json::from_str(&note)
             .context("the checkpoint's history is damaged; --force starts anew")?;
         if let Some(data) = data {
-            run.folder.check_data(self.note.data, data)?;
+            check_data(run.folder, self.note.data, data)?;
         }
         let round = self.simulation.rounds();
         log.write(&FederationResume { round })?;
@@ -288,9 +286,9 @@ impl Course<'_> {
     }
 
     /// Judges clients one by one, leaves a line for each in the run directory, and says how they are spread.
-    fn clients(&mut self) -> Result<Value> {
+    fn clients(&mut self) -> Result<Option<Spread>> {
         if self.run.federation.holdout == 0.0 {
-            return Ok(Value::Null);
+            return Ok(None);
         }
         let measures = self.simulation.evaluate_clients(&judged(self.run.federation))?;
         let accuracy = |m: Option<Measured>| m.map(|m| m.accuracy());
@@ -300,7 +298,7 @@ impl Course<'_> {
         };
         let lines: Vec<String> = measures.iter().map(line).collect();
         self.run.folder.write(CLIENTS, &(lines.join("\n") + "\n"))?;
-        Ok(spread(&measures))
+        Ok(Some(Spread::of(&measures)))
     }
 
     fn summary(
@@ -308,7 +306,8 @@ impl Course<'_> {
         last: Option<RoundReport>,
         classes: usize,
         skew: Option<Measures>,
-    ) -> Result<Value> {
+        prepared: Prepared,
+    ) -> Result<Summary> {
         let (config, federation, folder) = (self.run.config, self.run.federation, self.run.folder);
         let measured = self.measure()?;
         let models = self.save_models()?;
@@ -318,120 +317,32 @@ impl Course<'_> {
             Judge::Clients(_) => "clients' held-back",
         };
         let curve = &self.note.curve;
-        Ok(json!({
-            "name": folder.path().file_name().map(|n| n.to_string_lossy()),
-            "model": model::title(config.model.get_ref()),
-            "model_file": folder.model().display().to_string(),
-            "seed": config.seed,
-            "strategy": federation.strategy,
-            "clients": federation.clients,
-            "partition": skew.map(|s| s.to_string()),
-            "models": models.len(),
-            "parameters": models.first().map(|m| m.layout().len()),
-            "classes": classes,
-            "measured_on": on,
-            "accuracy": shortest(measured.accuracy() as f32),
-            "best_accuracy": curve.best(),
-            "loss": shortest(measured.mean_loss() as f32),
-            "rounds": self.simulation.rounds(),
-            "target": federation.target,
-            "rounds_to_target": federation.target.and_then(|t| curve.rounds_to(t)),
-            "traffic": self.simulation.traffic(),
-            "tally": self.simulation.tally(),
-            "simulated_seconds": last.map(|r| r.clock),
-            "stopped": self.note.stopped,
-            "per_client": clients,
-            "seconds": self.note.seconds,
-            "curve": curve,
-        }))
-    }
-}
-
-/// How the clients' accuracies are spread.
-fn spread(judged: &[ClientMeasure]) -> Value {
-    let of = |mut values: Vec<f64>| {
-        values.sort_by(f64::total_cmp);
-        let tenth = values.len().div_ceil(10).max(1).min(values.len().max(1));
-        let mean = |v: &[f64]| v.iter().sum::<f64>() / v.len().max(1) as f64;
-        json!({
-            "mean": mean(&values), "worst": values.first(), "worst_tenth": mean(&values[..tenth.min(values.len())]),
-            "median": values.get(values.len() / 2), "best": values.last(),
+        Ok(Summary {
+            name: folder.name(),
+            model: model::title(&config.model),
+            model_file: folder.model().display().to_string(),
+            seed: config.seed,
+            strategy: federation.strategy.clone(),
+            clients: federation.clients.get(),
+            partition: skew.map(|s| s.to_string()),
+            models: models.len(),
+            parameters: models.first().map(|m| m.layout().len()),
+            classes,
+            measured_on: on,
+            accuracy: shortest(measured.accuracy() as f32),
+            best_accuracy: curve.best(),
+            loss: shortest(measured.mean_loss() as f32),
+            rounds: self.simulation.rounds(),
+            target: federation.target,
+            rounds_to_target: federation.target.and_then(|t| curve.rounds_to(t)),
+            traffic: self.simulation.traffic(),
+            tally: *self.simulation.tally(),
+            simulated_seconds: last.map(|r| r.clock),
+            stopped: self.note.stopped.clone(),
+            per_client: clients,
+            seconds: self.note.seconds,
+            curve: curve.clone(),
+            prepared,
         })
-    };
-    let accuracies = |of: fn(&ClientMeasure) -> Option<Measured>| -> Vec<f64> {
-        judged.iter().filter_map(of).map(|m| m.accuracy()).collect()
-    };
-    let (shared, own) = (accuracies(|m| m.shared), accuracies(|m| m.own));
-    let pairs = judged.iter().filter_map(|m| m.shared.zip(m.own));
-    let worse = pairs.filter(|(shared, own)| own.accuracy() < shared.accuracy());
-    json!({
-        "clients": judged.len(),
-        "worse_with_own": (!shared.is_empty() && !own.is_empty()).then(|| worse.count()),
-        "shared": (!shared.is_empty()).then(|| of(shared)),
-        "own": (!own.is_empty()).then(|| of(own)),
-    })
-}
-
-/// What a person reads at the end.
-pub(super) fn show(summary: &Value, out: &mut dyn std::io::Write) -> std::io::Result<()> {
-    let number = |value: &Value| value.as_f64().unwrap_or(f64::NAN);
-    let accuracy = 100.0 * number(&summary["accuracy"]);
-    let on = summary["measured_on"].as_str().unwrap_or("unknown");
-    writeln!(
-        out,
-        "Accuracy {accuracy:.2} % and loss {:.5} on {on} rows.",
-        number(&summary["loss"])
-    )?;
-    if let Some(target) = summary["target"].as_f64() {
-        match summary["rounds_to_target"].as_f64() {
-            Some(rounds) => writeln!(
-                out,
-                "{:.1} % were reached after {rounds:.1} rounds.",
-                100.0 * target
-            )?,
-            None => writeln!(out, "{:.1} % were not reached.", 100.0 * target)?,
-        }
     }
-    let (tally, traffic) = (&summary["tally"], &summary["traffic"]);
-    writeln!(
-        out,
-        "{} rounds of {} clients in {:.1} s; {} updates, {} clients dropped, {} straggled, {} failed, {} rounds abandoned.",
-        summary["rounds"],
-        summary["clients"],
-        number(&summary["seconds"]),
-        tally["reported"],
-        tally["dropped"],
-        tally["straggling"],
-        tally["failed"],
-        tally["abandoned"],
-    )?;
-    writeln!(
-        out,
-        "Sent {:.1} MB down and {:.1} MB up ({:.3} of the updates in full).",
-        number(&traffic["down"]) / 1e6,
-        number(&traffic["up"]) / 1e6,
-        number(&traffic["up"]) / number(&traffic["up_in_full"]).max(1.0),
-    )?;
-    if let Some(skew) = summary["partition"].as_str() {
-        writeln!(out, "{skew}")?;
-    }
-    for (key, name) in [
-        ("shared", "Clients with the shared model"),
-        ("own", "Clients with their own"),
-    ] {
-        let Some(of) = summary["per_client"][key].as_object() else {
-            continue;
-        };
-        let percent = |key: &str| 100.0 * of.get(key).and_then(Value::as_f64).unwrap_or(f64::NAN);
-        let (mean, tenth, worst) = (percent("mean"), percent("worst_tenth"), percent("worst"));
-        writeln!(
-            out,
-            "{name}: mean {mean:.2} %, worst tenth {tenth:.2} %, worst {worst:.2} %"
-        )?;
-    }
-    writeln!(
-        out,
-        "Model: {}",
-        summary["model_file"].as_str().unwrap_or_default()
-    )
 }
