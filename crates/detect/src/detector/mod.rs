@@ -116,7 +116,7 @@ pub enum Fitted {
 
 /// A fitted detector and what it would have said of its training rows, had it not seen them.
 #[derive(Clone, Debug)]
-pub struct Trial {
+pub struct FittedOnTrial {
     /// The detector.
     pub fitted: Fitted,
     /// The size of every training row.
@@ -151,7 +151,7 @@ impl Kind {
 
     /// Fits a detector to rows in order of time, of which those not to `keep` are left out of the fit.
     /// Unless `spare`, networks learn from all of them, and say nothing of unseen ones.
-    pub fn fit(&self, rows: &Rows, keep: &[bool], spare: bool, seed: u64) -> Result<Trial> {
+    pub fn fit(&self, rows: &Rows, keep: &[bool], spare: bool, seed: u64) -> Result<FittedOnTrial> {
         self.fit_leaning(rows, keep, None, spare, seed)
     }
 
@@ -163,7 +163,7 @@ impl Kind {
         prior: Option<&Prior>,
         spare: bool,
         seed: u64,
-    ) -> Result<Trial> {
+    ) -> Result<FittedOnTrial> {
         match self {
             Kind::Covariance { ridge } => Ok(blocked(rows, keep, prior, |moments, start| {
                 let (fitted, start) = Covariance::from_moments(moments, *ridge, start);
@@ -207,7 +207,7 @@ pub fn held_out(
     keep: &[bool],
     spare: bool,
     fit: impl FnOnce(&Rows, &[bool]) -> Result<Fitted>,
-) -> Result<Trial> {
+) -> Result<FittedOnTrial> {
     let seen = learnt_from(rows.len(), spare);
     let keep = &keep[..seen.min(keep.len())];
     if !keep.contains(&true) {
@@ -217,7 +217,7 @@ pub fn held_out(
     }
     let fitted = fit(&rows.slice(0..seen), keep)?;
     let sizes = fitted.sizes(rows);
-    Ok(Trial {
+    Ok(FittedOnTrial {
         fitted,
         sizes,
         unseen_from: seen,
@@ -238,7 +238,7 @@ fn blocked(
     keep: &[bool],
     prior: Option<&Prior>,
     fit: impl Fn(&Moments, Option<&Directions>) -> (Fitted, Directions),
-) -> Trial {
+) -> FittedOnTrial {
     let count = rows.len();
     let edge = |b: usize| b * count / BLOCKS;
     let ranges: Vec<_> = (0..BLOCKS).map(|b| edge(b)..edge(b + 1)).collect();
@@ -265,7 +265,7 @@ fn blocked(
         };
         sizes.extend(one.sizes(&rows.slice(range.clone())));
     }
-    Trial {
+    FittedOnTrial {
         fitted,
         sizes,
         unseen_from: 0,

@@ -4,7 +4,7 @@ use synod_core::{Frame, Truth};
 
 use super::judge::{Judge, Spread, hear};
 use super::{FEWEST_WINDOWS, NodeModel};
-use crate::detector::{Detector, Trial};
+use crate::detector::{Detector, FittedOnTrial};
 use crate::error::{Error, Result};
 use crate::features::Features;
 use crate::habits::Habits;
@@ -16,7 +16,7 @@ use crate::smooth::quantile;
 const QUARTERS: usize = 4;
 
 /// How a member is fitted: its place in the recipe, itself, its rows, and which of them to learn from.
-pub type Fit<'a> = dyn FnMut(usize, &Member, &Rows, &[bool]) -> Result<Trial> + 'a;
+pub type Fit<'a> = dyn FnMut(usize, &Member, &Rows, &[bool]) -> Result<FittedOnTrial> + 'a;
 
 /// Members that are fitted, and what they said of the training windows.
 #[derive(Clone, Debug)]
